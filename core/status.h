@@ -1,0 +1,76 @@
+/* status.h: how a function of dbo fails.
+ *
+ * Every fallible function returns a dbo_status and takes a `dbo_error *err` (may be NULL). On
+ * failure the status says which kind, err->message says what and where in one sentence, and
+ * err->hint (may be empty) says what to do. On success err is left untouched. A library never
+ * prints and never exits.
+ *
+ *     dbo_error err = {0};
+ *     if (dbo_config_check(&config, &err) != DBO_OK)
+ *         fprintf(stderr, "%s\n", err.message);
+ *
+ * Inside dbo: DBO_TRY(call) returns the status of a failing call; DBO_TRY_GOTO(call, fail) keeps
+ * it in a local `dbo_status status` and jumps to a label that frees. Thread-safe: no state.
+ */
+#ifndef DBO_STATUS_H
+#define DBO_STATUS_H
+
+/* X(enumerator, short name, text) */
+#define DBO_STATUS_MAP(X)                                                                          \
+    X(DBO_OK, "ok", "success")                                                                     \
+    X(DBO_INVALID, "invalid", "an argument or a setting is not valid")                             \
+    X(DBO_NO_MEMORY, "no_memory", "out of memory")                                                 \
+    X(DBO_IO, "io", "a file could not be read or written")                                         \
+    X(DBO_PARSE, "parse", "the input is malformed")                                                \
+    X(DBO_LIMIT, "limit", "a limit was exceeded")                                                  \
+    X(DBO_UNSUPPORTED, "unsupported", "this build or back end cannot do that")                     \
+    X(DBO_REFUSED, "refused", "the engine refuses an illegal operation")                           \
+    X(DBO_DEADLOCK, "deadlock", "everything waits and nothing can move")                           \
+    X(DBO_ABORTED, "aborted", "released because a sibling or peer failed")                         \
+    X(DBO_CANCELLED, "cancelled", "stopped by the user or the watchdog")                           \
+    X(DBO_DEVICE, "device", "the GPU or its library reported an error")                            \
+    X(DBO_INTERNAL, "internal", "an invariant of dbo does not hold")
+
+typedef enum dbo_status {
+#define DBO_STATUS_ENUM(enumerator, name, text) enumerator,
+    DBO_STATUS_MAP(DBO_STATUS_ENUM)
+#undef DBO_STATUS_ENUM
+} dbo_status;
+
+typedef struct dbo_error {
+    dbo_status status;
+    char message[512]; /* one sentence: what, where, why */
+    char hint[256];    /* what to do about it; may be empty */
+} dbo_error;
+
+/* The short name ("invalid") and the text of a status; never NULL. */
+const char *dbo_status_name(dbo_status status);
+const char *dbo_status_text(dbo_status status);
+
+/* Fills *err (if not NULL) with status, hint (may be NULL) and the formatted message; returns
+ * status. Messages longer than the field end in "...". */
+dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The error of a failed allocation of `what`. */
+dbo_status dbo_fail_memory(dbo_error *err, const char *what);
+
+/* Puts "prefix: " before the message of an error on its way up; returns its status. */
+dbo_status dbo_error_prefix(dbo_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#define DBO_TRY(call)                                                                              \
+    do {                                                                                           \
+        dbo_status dbo_try_status_ = (call);                                                       \
+        if (__builtin_expect(dbo_try_status_ != DBO_OK, 0))                                        \
+            return dbo_try_status_;                                                                \
+    } while (0)
+
+#define DBO_TRY_GOTO(call, label)                                                                  \
+    do {                                                                                           \
+        status = (call);                                                                           \
+        if (__builtin_expect(status != DBO_OK, 0))                                                 \
+            goto label;                                                                            \
+    } while (0)
+
+#endif
