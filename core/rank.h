@@ -1,0 +1,56 @@
+/* rank.h: one rank of the group, as the engine sees it.
+ *
+ * A rank owns its seam, its executor, the device streams and events that programs name by small
+ * numbers, and the handles in flight. Hundreds of ranks live in one process when simulated, one
+ * under MPI; nothing here is shared between them. All calls come from the context that holds the
+ * rank's turn.
+ */
+#ifndef DBO_RANK_H
+#define DBO_RANK_H
+
+#include "core/executor.h"
+#include "core/program.h"
+#include "core/seam.h"
+#include "core/ubatch.h"
+
+/* A transfer in flight: its handle and who it belongs to. */
+typedef struct dbo_flight {
+    dbo_a2a_handle handle; /* DBO_NO_HANDLE: none */
+    dbo_op_id id;
+} dbo_flight;
+
+struct dbo_rank {
+    uint32_t id;
+    dbo_seam seam;
+    dbo_executor *executor;
+    dbo_stream streams[DBO_MAX_STREAMS];
+    uint32_t num_streams;
+    dbo_stream thread_stream;                 /* where the running ubatch's work goes */
+    const dbo_forward_context *forward;       /* the installed one; NULL: none */
+    dbo_event compute_done[DBO_MAX_UBATCHES]; /* of the ubatch contexts; created once */
+    dbo_event comm_done[DBO_MAX_UBATCHES];
+    uint32_t num_context_events;
+    /* the frame of programs: program-local number -> the device's */
+    dbo_event *events;
+    uint32_t num_events;
+    dbo_flight *flights;
+    uint32_t num_flights;
+};
+
+/* Takes the seam's tables, borrows their selves; creates streams "compute" and "comm" and the
+ * executor. */
+dbo_status dbo_rank_init(dbo_rank *rank, uint32_t id, const dbo_seam *seam,
+                         dbo_context_kind executor, uint32_t max_ubatches, dbo_fiber_pool *pool,
+                         dbo_error *err);
+void dbo_rank_fini(dbo_rank *rank); /* fini of a zeroed rank is fine */
+
+/* Makes the frame large enough for a program: events, handles, streams. Cheap when it already is.
+ * Call it before the ubatches run. */
+dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *err);
+
+/* Runs the running ubatch's part of the program once, as layer `layer` of step `step`. Outside an
+ * ubatch, `ubatch` NULL runs part 0 unsplit: YIELD is then nothing and HOOK_SET finishes at once. */
+dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program *program,
+                           uint32_t step, uint32_t layer);
+
+#endif
