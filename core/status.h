@@ -48,14 +48,15 @@ const char *dbo_status_name(dbo_status status);
 const char *dbo_status_text(dbo_status status);
 
 /* Fills *err (if not NULL) with status, hint (may be NULL) and the formatted message; returns
- * status. Messages longer than the field end in "...". */
+ * status. Messages longer than the field end in "..."; arguments may point into *err. */
 dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 /* The error of a failed allocation of `what`. */
 dbo_status dbo_fail_memory(dbo_error *err, const char *what);
 
-/* Puts "prefix: " before the message of an error on its way up; returns its status. */
+/* Puts "prefix: " before the message of an error on its way up; returns its status. With err NULL
+ * there is none: DBO_INTERNAL comes back, so a caller whose err may be NULL returns its own. */
 dbo_status dbo_error_prefix(dbo_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
