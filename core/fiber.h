@@ -28,14 +28,16 @@ typedef void (*dbo_fiber_fn)(void *arg);
 
 #define DBO_FIBER_STACK_BYTES ((size_t)64 * 1024)
 
-/* A pool of stacks of stack_bytes each (0: DBO_FIBER_STACK_BYTES), mapped `slab` at a time.
+/* A pool of stacks of stack_bytes each (0: DBO_FIBER_STACK_BYTES), mapped slab_stacks at a time (0:
+ * 32). The stack freed last is used first. Not locked: a pool serves one thread at a time.
  * Destroying the pool unmaps all; every fiber of it must have been destroyed. */
-dbo_fiber_pool *dbo_fiber_pool_create(size_t stack_bytes, size_t slab, dbo_error *err);
+dbo_fiber_pool *dbo_fiber_pool_create(size_t stack_bytes, size_t slab_stacks, dbo_error *err);
 void dbo_fiber_pool_destroy(dbo_fiber_pool *pool);
 
 /* A fiber that will run fn(arg) at the first switch to it. `pool` may be NULL (own mapping).
- * Returns NULL with *err set on failure. The fiber is freed by dbo_fiber_destroy, from another
- * fiber; destroying a fiber that has not finished abandons its stack frames. */
+ * fn must end with a switch away for good; returning aborts the process. NULL with *err set on
+ * failure. The fiber is freed by dbo_fiber_destroy, from another fiber; destroying a fiber that has
+ * not finished abandons its stack frames. */
 dbo_fiber *dbo_fiber_create(dbo_fiber_pool *pool, dbo_fiber_fn fn, void *arg, dbo_error *err);
 dbo_fiber *dbo_fiber_adopt_thread(dbo_error *err);
 void dbo_fiber_destroy(dbo_fiber *fiber);

@@ -12,7 +12,7 @@
 const char *dbo_status_name(dbo_status status)
 {
     switch (status) {
-#define STATUS_NAME(enumerator, name, text)                                                        \
+#define STATUS_NAME(enumerator, name, text) \
     case enumerator: return name;
         DBO_STATUS_MAP(STATUS_NAME)
 #undef STATUS_NAME
@@ -23,7 +23,7 @@ const char *dbo_status_name(dbo_status status)
 const char *dbo_status_text(dbo_status status)
 {
     switch (status) {
-#define STATUS_TEXT(enumerator, name, text)                                                        \
+#define STATUS_TEXT(enumerator, name, text) \
     case enumerator: return text;
         DBO_STATUS_MAP(STATUS_TEXT)
 #undef STATUS_TEXT

@@ -16,19 +16,19 @@
 #define DBO_STATUS_H
 
 /* X(enumerator, short name, text) */
-#define DBO_STATUS_MAP(X)                                                                          \
-    X(DBO_OK, "ok", "success")                                                                     \
-    X(DBO_INVALID, "invalid", "an argument or a setting is not valid")                             \
-    X(DBO_NO_MEMORY, "no_memory", "out of memory")                                                 \
-    X(DBO_IO, "io", "a file could not be read or written")                                         \
-    X(DBO_PARSE, "parse", "the input is malformed")                                                \
-    X(DBO_LIMIT, "limit", "a limit was exceeded")                                                  \
-    X(DBO_UNSUPPORTED, "unsupported", "this build or back end cannot do that")                     \
-    X(DBO_REFUSED, "refused", "the engine refuses an illegal operation")                           \
-    X(DBO_DEADLOCK, "deadlock", "everything waits and nothing can move")                           \
-    X(DBO_ABORTED, "aborted", "released because a sibling or peer failed")                         \
-    X(DBO_CANCELLED, "cancelled", "stopped by the user or the watchdog")                           \
-    X(DBO_DEVICE, "device", "the GPU or its library reported an error")                            \
+#define DBO_STATUS_MAP(X)                                                      \
+    X(DBO_OK, "ok", "success")                                                 \
+    X(DBO_INVALID, "invalid", "an argument or a setting is not valid")         \
+    X(DBO_NO_MEMORY, "no_memory", "out of memory")                             \
+    X(DBO_IO, "io", "a file could not be read or written")                     \
+    X(DBO_PARSE, "parse", "the input is malformed")                            \
+    X(DBO_LIMIT, "limit", "a limit was exceeded")                              \
+    X(DBO_UNSUPPORTED, "unsupported", "this build or back end cannot do that") \
+    X(DBO_REFUSED, "refused", "the engine refuses an illegal operation")       \
+    X(DBO_DEADLOCK, "deadlock", "everything waits and nothing can move")       \
+    X(DBO_ABORTED, "aborted", "released because a sibling or peer failed")     \
+    X(DBO_CANCELLED, "cancelled", "stopped by the user or the watchdog")       \
+    X(DBO_DEVICE, "device", "the GPU or its library reported an error")        \
     X(DBO_INTERNAL, "internal", "an invariant of dbo does not hold")
 
 typedef enum dbo_status {
@@ -60,18 +60,18 @@ dbo_status dbo_fail_memory(dbo_error *err, const char *what);
 dbo_status dbo_error_prefix(dbo_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-#define DBO_TRY(call)                                                                              \
-    do {                                                                                           \
-        dbo_status dbo_try_status_ = (call);                                                       \
-        if (__builtin_expect(dbo_try_status_ != DBO_OK, 0))                                        \
-            return dbo_try_status_;                                                                \
+#define DBO_TRY(call)                                       \
+    do {                                                    \
+        dbo_status dbo_try_status_ = (call);                \
+        if (__builtin_expect(dbo_try_status_ != DBO_OK, 0)) \
+            return dbo_try_status_;                         \
     } while (0)
 
-#define DBO_TRY_GOTO(call, label)                                                                  \
-    do {                                                                                           \
-        status = (call);                                                                           \
-        if (__builtin_expect(status != DBO_OK, 0))                                                 \
-            goto label;                                                                            \
+#define DBO_TRY_GOTO(call, label)                  \
+    do {                                           \
+        status = (call);                           \
+        if (__builtin_expect(status != DBO_OK, 0)) \
+            goto label;                            \
     } while (0)
 
 #endif
