@@ -6,12 +6,8 @@
  *
  * yajl tells where a token ends. Where it begins is found by skipping white space, commas and
  * colons from the end of the token before; lines and columns are counted on the way, once over the
- * text.
+ * text. Numbers are read in the C locale, whatever locale a terminal has set.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* strtod_l: a number must not depend on the locale that a terminal sets */
-#endif
-
 #include "app/json.h"
 #include "app/json_tree.h"
 

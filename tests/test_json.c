@@ -2,7 +2,6 @@
 #include "app/json.h"
 #include "app/json_write.h"
 
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* clang-format off */
+#include <cmocka.h> /* after what it needs */
+/* clang-format on */
 
 static dbo_json *parse(const char *text)
 {
@@ -215,7 +218,7 @@ static void unknown_keys_are_refused_with_the_nearest_known(void **state)
     dbo_json *doc = parse("{\"schedule\": 1, \"ubatchsize\": 2}");
     dbo_error err = {0};
     assert_int_equal(dbo_json_check_keys(dbo_json_root(doc), keys, 3, &err), DBO_PARSE);
-    assert_non_null(strstr(err.message, "line 1, column 29: unknown key \"ubatchsize\""));
+    assert_non_null(strstr(err.message, "line 1, column 31: unknown key \"ubatchsize\""));
     assert_string_equal(err.hint, "Did you mean \"ubatch_size\"?");
     dbo_json_destroy(doc);
     doc = parse("{\"schedule\": 1, \"ubatch_size\": 2}");
