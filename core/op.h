@@ -98,7 +98,8 @@ typedef struct dbo_a2a_cost {
     int64_t fixed_ns;         /* >= 0: the transfer takes exactly this (LL: the flight) */
     uint32_t tokens;          /* real tokens of this rank in this ubatch */
     uint32_t topk;            /* experts a token */
-    uint32_t topk_groups;     /* at most so many expert groups (nodes) a token; 0: no limit */
+    uint32_t topk_groups;     /* at most so many expert groups a token; 0: no limit */
+    uint32_t num_groups;      /* groups of experts; 0: one a node */
     uint32_t num_experts;     /* routed, all ranks together */
     uint32_t bytes_per_token; /* payload of one copy of one token, scales included */
 } dbo_a2a_cost;

@@ -1,0 +1,70 @@
+/* builders.h: the built-in schedules as programs.
+ *
+ * One program is one layer. Costs come per ubatch (model_ops.h): an op whose `kernels` is 0 is left
+ * out, so a model without shared experts has no SHARED, and LL with an fp8 dispatch no QUANT.
+ * A program may be run for any number of layers; what one layer leaves open (the LL receive hook of
+ * the last combine) the next one, or the ubatch's exit, closes.
+ *
+ *     dbo_build_options options = {.num_ubatches = 2, .host_sync = true};
+ *     dbo_program program;
+ *     DBO_TRY(dbo_build_ht(costs, &options, &program, err));
+ *
+ * With one ubatch there is no yield, no hook and no ubatch event: HT posts, waits and goes on; LL
+ * receives its dispatch right after the send and its combine after the shared expert.
+ */
+#ifndef DBO_BUILDERS_H
+#define DBO_BUILDERS_H
+
+#include "core/model_ops.h"
+#include "core/program.h"
+#include "core/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct dbo_build_options {
+    uint32_t num_ubatches; /* 1: unsplit */
+    bool host_sync;        /* HT: the host waits for the receive counts of each dispatch */
+    bool rocm;             /* HT: the host waits for each dispatch and combine to end */
+    bool own_stream;       /* HT, one ubatch: transfers run on the comm stream beside the caller's,
+                            * as the back end does, so that SHARED overlaps the combine; false:
+                            * everything on the compute stream, as the caller sees it */
+} dbo_build_options;
+
+typedef dbo_status (*dbo_builder_fn)(const dbo_layer_costs *costs, const dbo_build_options *options,
+                                     dbo_program *out, dbo_error *err);
+
+/* `costs` has num_ubatches entries. On success *out is the caller's to dbo_program_fini. */
+
+/* High throughput, 3 yields an ubatch and layer (u1 mirrors u0, one turn later):
+ *   A0 A1 QUANT, record previous, record compute_done | comm: wait compute_done, LAYOUT,
+ *   DISPATCH, record comm_done; compute: wait comm_done, H2D, MLP, REDUCE, record previous, record
+ *   compute_done | comm: wait compute_done, COMBINE; compute: SHARED; comm: COPY, record
+ *   comm_done | compute: wait comm_done. */
+dbo_status dbo_build_ht(const dbo_layer_costs *costs, const dbo_build_options *options,
+                        dbo_program *out, dbo_error *err);
+
+/* Low latency, 2 yields an ubatch and layer, everything on the compute stream, no events:
+ *   A0 A1, run hook, DISPATCH send, set hook | QUANT, MLP, run hook, COMBINE send, SHARED, set
+ *   hook |. */
+dbo_status dbo_build_ll(const dbo_layer_costs *costs, const dbo_build_options *options,
+                        dbo_program *out, dbo_error *err);
+
+/* HT as prose descriptions have it: the dispatch is received by a hook on the next ubatch's turn,
+ * which takes a fourth yield. */
+dbo_status dbo_build_ht_prose(const dbo_layer_costs *costs, const dbo_build_options *options,
+                              dbo_program *out, dbo_error *err);
+
+/* A layer without experts: A0 A1 DENSE, no yield; each ubatch runs it in its turn. */
+dbo_status dbo_build_dense(const dbo_layer_costs *costs, const dbo_build_options *options,
+                           dbo_program *out, dbo_error *err);
+
+/* One op, for a prologue or an epilogue (EMBED, HEAD), no yield. */
+dbo_status dbo_build_single(const dbo_layer_costs *costs, const dbo_build_options *options,
+                            dbo_op_kind kind, dbo_program *out, dbo_error *err);
+
+/* The builder of a schedule name ("mlp_shared_overlap", "seed-prose-ht") for a back end, or NULL;
+ * seed-prose-ht is HT only. */
+dbo_builder_fn dbo_builder_of_name(const char *name, bool low_latency);
+
+#endif
