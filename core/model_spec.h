@@ -13,7 +13,11 @@
 
 #include <stdint.h>
 
-typedef enum dbo_attention { DBO_ATTENTION_MLA, DBO_ATTENTION_GQA, DBO_ATTENTION_LINEAR } dbo_attention;
+typedef enum dbo_attention {
+    DBO_ATTENTION_MLA,
+    DBO_ATTENTION_GQA,
+    DBO_ATTENTION_LINEAR
+} dbo_attention;
 
 typedef struct dbo_model_spec {
     char name[64], source[160], confidence[32];

@@ -1,9 +1,9 @@
 /* program.h: a schedule is data.
  *
  * A program is one layer's (or a prologue's, an epilogue's) schedule: per ubatch an array of
- * instructions in issue order. Who runs when is not in it: a YIELD gives the turn to the next ubatch
- * of the ring. Builders, Lua schedules, the search and each fault make or rewrite programs; one
- * interpreter runs them, the checker and the notation read them.
+ * instructions in issue order. Who runs when is not in it: a YIELD gives the turn to the next
+ * ubatch of the ring. Builders, Lua schedules, the search and each fault make or rewrite programs;
+ * one interpreter runs them, the checker and the notation read them.
  *
  *     instruction  fields used
  *     OP           stream, index = ops[] entry (which names the owner ubatch)

@@ -48,8 +48,8 @@ void dbo_rank_fini(dbo_rank *rank); /* fini of a zeroed rank is fine */
  * Call it before the ubatches run. */
 dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *err);
 
-/* Runs the running ubatch's part of the program once, as layer `layer` of step `step`. Outside an
- * ubatch, `ubatch` NULL runs part 0 unsplit: YIELD is then nothing and HOOK_SET finishes at once. */
+/* Runs the running ubatch's part of the program once, as layer `layer` of step `step`. Outside a
+ * ubatch, `ubatch` NULL runs part 0 unsplit: YIELD is then nothing, HOOK_SET finishes at once. */
 dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program *program,
                            uint32_t step, uint32_t layer);
 

@@ -1,0 +1,56 @@
+#!/bin/sh
+# style.sh ROOT: what no compiler checks. Rooms include only what the design lets them; files,
+# functions and lines keep to their sizes. Prints one line a finding; exit 1 if there is any.
+#
+# Functions are found by the layout of .clang-format: their braces stand alone in column 0.
+set -u
+cd "$1" || exit 2
+LC_ALL=C
+export LC_ALL
+
+rooms='core sim gpu model viz app'
+found=$(mktemp) || exit 2
+trap 'rm -f "$found"' EXIT
+
+files() {
+    find "$@" \( -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' \) 2>/dev/null |
+        grep -v '^tests/bench/' | sort
+}
+
+# A room includes itself and core; app includes everything. core knows no third party.
+for room in $rooms; do
+    [ -d "$room" ] && [ "$room" != app ] || continue
+    files "$room" | while read -r file; do
+        grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" |
+            grep -vE "\"($room|core)/" |
+            sed "s|^|$file:|; s|\$|   <- room $room may include $room/ and core/ only|"
+        [ "$room" = core ] &&
+            grep -nE '#[[:space:]]*include[[:space:]]*<(lua|lauxlib|yajl|SDL|cuda|nccl|mpi|ncurses|curses|cairo|zlib|boost)' "$file" |
+            sed "s|^|$file:|; s|\$|   <- core is plain C, libc and threads|"
+    done
+done >"$found"
+
+# shellcheck disable=SC2086 # rooms are words
+for file in $(files $rooms tests examples); do
+    awk -v file="$file" '
+        /^\{/ { start = FNR }
+        /^\}/ {
+            if (start && FNR - start > 60)
+                print file ":" start ": a function of " FNR - start - 1 " lines (60 at most)"
+            start = 0
+        }
+        {
+            line = $0
+            gsub(/[\200-\277]/, "", line) # a character is its first byte
+            if (length(line) > 100)
+                print file ":" FNR ": a line of " length(line) " characters (100 at most)"
+        }
+        END {
+            most = file ~ /\.h$/ ? 250 : 600
+            if (FNR > most)
+                print file ": " FNR " lines (" most " at most)"
+        }' "$file"
+done >>"$found"
+
+cat "$found"
+[ ! -s "$found" ]
