@@ -55,7 +55,8 @@ typedef struct dbo_ht_time {
 } dbo_ht_time;
 
 /* `sm_budget`: SMs of the two kernels; 0: hardware's. ep ranks, gpus_per_node of them a node
- * (0: hardware->gpus_per_domain). With cost->fixed_ns the flight takes exactly that, the kernels 0. */
+ * (0: hardware->gpus_per_domain). With cost->fixed_ns the flight takes exactly that, the kernels
+ * 0. */
 void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
                    const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t sm_budget,
                    dbo_ll_time *out);
