@@ -125,8 +125,9 @@ static unsigned char *map_stacks(size_t count, size_t stack_bytes, size_t page_b
 /* The control block at the top of a stack, below its colour. */
 static dbo_fiber *block_of(unsigned char *stack, size_t stack_bytes, size_t colour)
 {
-    uintptr_t top = (uintptr_t)stack + stack_bytes - (colour % COLOURS) * COLOUR_BYTES;
-    return (dbo_fiber *)((top - sizeof(dbo_fiber)) & ~(uintptr_t)(STACK_ALIGN - 1));
+    unsigned char *block =
+        stack + stack_bytes - (colour % COLOURS) * COLOUR_BYTES - sizeof(dbo_fiber);
+    return (dbo_fiber *)(block - (uintptr_t)block % STACK_ALIGN);
 }
 
 static dbo_status pool_grow(dbo_fiber_pool *pool, dbo_error *err)
@@ -315,6 +316,7 @@ static dbo_fiber *take_stack(dbo_fiber_pool *pool, dbo_error *err)
     if (!pool->free && pool_grow(pool, err) != DBO_OK)
         return NULL;
     dbo_fiber *fiber = pool->free;
+    assert(fiber && "a slab has at least one stack");
     pool->free = fiber->next_free;
     pool->live++;
     return fiber;

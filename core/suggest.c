@@ -12,10 +12,10 @@
 
 enum { PREFIX_MIN_CHARS = 3, PREFIX_DISTANCE = 1000 };
 
-static char folded(char c)
+static int folded(char c)
 {
     if (c >= 'A' && c <= 'Z')
-        return (char)(c - 'A' + 'a');
+        return c - 'A' + 'a';
     return c == '-' ? '_' : c;
 }
 
@@ -40,8 +40,8 @@ size_t dbo_edit_distance(const char *a, const char *b)
         const size_t *above2 = rows[(i + 1) % 3];
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
-            char x = folded(a[i - 1]);
-            char y = folded(b[j - 1]);
+            int x = folded(a[i - 1]);
+            int y = folded(b[j - 1]);
             row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y));
             if (i > 1 && j > 1 && x == folded(b[j - 2]) && folded(a[i - 2]) == y &&
                 above2[j - 2] + 1 < row[j])

@@ -19,7 +19,9 @@ files() {
 
 # A room includes itself and core; app includes everything. core knows no third party.
 for room in $rooms; do
-    [ -d "$room" ] && [ "$room" != app ] || continue
+    if [ "$room" = app ] || [ ! -d "$room" ]; then
+        continue
+    fi
     files "$room" | while read -r file; do
         grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" |
             grep -vE "\"($room|core)/" |

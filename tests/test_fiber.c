@@ -168,7 +168,7 @@ static void diving_body(void *arg)
 static void test_deep_recursion(void **state)
 {
     (void)state;
-    dbo_fiber_pool *pool = dbo_fiber_pool_create(256 * 1024, 2, NULL);
+    dbo_fiber_pool *pool = dbo_fiber_pool_create((size_t)256 * 1024, 2, NULL);
     assert_non_null(pool);
     diver divers[2] = {{0}, {0}};
     dbo_fiber *thread = dbo_fiber_adopt_thread(NULL);

@@ -61,8 +61,9 @@ static void test_cut_keeps_characters_whole(void **state)
         dbo_error err = {0};
         char text[2001];
         for (size_t i = 0; i < sizeof text - 1; i++)
-            text[i] = (i + offset) % 2 == 0 ? '\xc2' : '\xb5';
-        text[0] = offset ? 'x' : text[0];
+            text[i] = "\xc2\xb5"[(i + offset) % 2];
+        if (offset)
+            text[0] = 'x';
         text[sizeof text - 1] = '\0';
         dbo_fail(&err, DBO_IO, NULL, "%s", text);
         size_t length = strlen(err.message);
