@@ -3,11 +3,15 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -216,6 +220,52 @@ static void test_pool_reuses(void **state)
     dbo_fiber_pool_destroy(pool);
 }
 
+/* The child walks down from a fiber's frame; its handler says whether it stopped where it must. */
+static const unsigned char *walk_start;
+
+static void on_fault(int signal_number, siginfo_t *info, void *context)
+{
+    (void)signal_number;
+    (void)context;
+    const unsigned char *at = info->si_addr;
+    bool below = at < walk_start && walk_start - at <= (ptrdiff_t)DBO_FIBER_STACK_BYTES;
+    _exit(below ? 42 : 1);
+}
+
+static void walking_body(void *arg)
+{
+    (void)arg;
+    volatile unsigned char here = 1;
+    walk_start = (const unsigned char *)&here;
+    for (ptrdiff_t step = 0; step < 100 * (ptrdiff_t)DBO_FIBER_STACK_BYTES; step += 512)
+        here = *((volatile const unsigned char *)walk_start - step);
+    _exit(2);
+}
+
+static void test_guard_page(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static unsigned char signal_stack[64 * 1024];
+        stack_t other = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
+        struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+        if (sigaltstack(&other, NULL) != 0 || sigaction(SIGSEGV, &action, NULL) != 0)
+            _exit(3);
+        dbo_fiber_pool *pool = dbo_fiber_pool_create(0, 8, NULL);
+        dbo_fiber *thread = dbo_fiber_adopt_thread(NULL);
+        for (int i = 0; i < 3; i++) /* one with neighbours below it */
+            dbo_fiber_create(pool, walking_body, NULL, NULL);
+        dbo_fiber_switch(thread, dbo_fiber_create(pool, walking_body, NULL, NULL));
+        _exit(4);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
 static void *thread_with_ring(void *arg)
 {
     (void)arg;
@@ -252,10 +302,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ring_of_many), cmocka_unit_test(test_ring_without_pool),
-        cmocka_unit_test(test_values_cross), cmocka_unit_test(test_deep_recursion),
-        cmocka_unit_test(test_pool_reuses),  cmocka_unit_test(test_each_thread_its_own),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ring_of_many),        cmocka_unit_test(test_ring_without_pool),
+        cmocka_unit_test(test_values_cross),        cmocka_unit_test(test_deep_recursion),
+        cmocka_unit_test(test_pool_reuses),         cmocka_unit_test(test_guard_page),
+        cmocka_unit_test(test_each_thread_its_own), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
