@@ -164,9 +164,15 @@ static void find_starts(layer_starts *starts, const step_spans *spans)
     }
 }
 
-static void set(dbo_quantity *quantity, double value) { *quantity = (dbo_quantity){value, true}; }
+static void set(dbo_quantity *quantity, double value)
+{
+    *quantity = (dbo_quantity){value, true};
+}
 
-static void set_us(dbo_quantity *quantity, int64_t ns) { set(quantity, (double)ns / 1000.0); }
+static void set_us(dbo_quantity *quantity, int64_t ns)
+{
+    set(quantity, (double)ns / 1000.0);
+}
 
 static dbo_status measure_layer(dbo_metrics *out, const step_spans *spans, dbo_error *err)
 {

@@ -9,10 +9,10 @@
  *     hidden fraction   (comm while compute runs) / comm; absent when nothing moved
  *     host              host time of the step in which the rank's host is not parked
  *     layer             start of A0 of ubatch 0 in layer L+1 minus the same in layer L: the median
- *                       (lower middle) over layers L >= 2 that have a transfer, all L >= 2 if none
- *                       has one; layers 0 and 1 are left out because the pipeline still fills
- *     sum bound         max(compute, comm): the sums of durations, in which ops that ran at the same
- *                       time count once, so that it is a bound also when a class uses two streams
+ *                       (lower middle) over layers L >= 2 that have a transfer, over all L >= 2 if
+ *                       none has; in layers 0 and 1 the pipeline still fills
+ *     sum bound         max(compute, comm): sums of durations, in which ops that ran at the same
+ *                       time count once, so that it is a bound also for a class on two streams
  *     critical path     longest path with measured durations (critical_path.h)
  *     bound             the larger of the two;  efficiency = bound / step
  *
@@ -34,20 +34,20 @@ typedef struct dbo_quantity {
 } dbo_quantity;
 
 /* X(name, what a person calls it): names are the keys of a result. */
-#define DBO_METRIC_MAP(X)                                                                          \
-    X(step_us, "step")                                                                             \
-    X(layer_us, "layer, steady state")                                                             \
-    X(compute_us, "compute")                                                                       \
-    X(comm_us, "communication")                                                                    \
-    X(exposed_comm_us, "exposed communication")                                                    \
-    X(waiting_us, "waiting for peers")                                                             \
-    X(exposed_waiting_us, "exposed waiting")                                                       \
-    X(hidden_fraction, "hidden fraction")                                                          \
-    X(host_us, "host, busy")                                                                       \
-    X(sum_bound_us, "bound: busiest resource")                                                     \
-    X(critical_path_us, "bound: critical path")                                                    \
-    X(bound_us, "bound, the larger")                                                               \
-    X(efficiency, "efficiency: bound / step")                                                      \
+#define DBO_METRIC_MAP(X)                       \
+    X(step_us, "step")                          \
+    X(layer_us, "layer, steady state")          \
+    X(compute_us, "compute")                    \
+    X(comm_us, "communication")                 \
+    X(exposed_comm_us, "exposed communication") \
+    X(waiting_us, "waiting for peers")          \
+    X(exposed_waiting_us, "exposed waiting")    \
+    X(hidden_fraction, "hidden fraction")       \
+    X(host_us, "host, busy")                    \
+    X(sum_bound_us, "bound: busiest resource")  \
+    X(critical_path_us, "bound: critical path") \
+    X(bound_us, "bound, the larger")            \
+    X(efficiency, "efficiency: bound / step")   \
     X(tokens_per_s_per_gpu, "tokens/s per GPU")
 
 typedef struct dbo_metrics {
@@ -60,8 +60,8 @@ typedef struct dbo_metrics {
     int64_t steady_start_ns, steady_end_ns;
 } dbo_metrics;
 
-/* `tokens`: real tokens of this rank in this step; 0: not known. O(spans of the trace + n log n) for
- * n spans of the rank and step. A step of which nothing was traced gives absent quantities. */
+/* `tokens`: real tokens of this rank in this step; 0: not known. A step of which nothing was traced
+ * gives absent quantities. O(spans of the trace + n log n) for n spans of the rank and step. */
 dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_t rank,
                                uint32_t step, uint64_t tokens, dbo_error *err);
 
@@ -80,15 +80,15 @@ typedef struct dbo_cost_sums {
 } dbo_cost_sums;
 
 /* X(name, what): `with` minus `without`. */
-#define DBO_SPLIT_COST_MAP(X)                                                                      \
-    X(weights, "weights read twice")                                                               \
-    X(tiles, "smaller tiles")                                                                      \
-    X(transfers, "smaller transfers")                                                              \
-    X(launches, "launches")                                                                        \
-    X(handoffs, "hand-offs")                                                                       \
-    X(events, "events")                                                                            \
-    X(metadata, "metadata")                                                                        \
-    X(vote, "vote")                                                                                \
+#define DBO_SPLIT_COST_MAP(X)         \
+    X(weights, "weights read twice")  \
+    X(tiles, "smaller tiles")         \
+    X(transfers, "smaller transfers") \
+    X(launches, "launches")           \
+    X(handoffs, "hand-offs")          \
+    X(events, "events")               \
+    X(metadata, "metadata")           \
+    X(vote, "vote")                   \
     X(total, "together")
 
 /* In us. `tiles` is all of the op time that weights do not explain; without weight sums it holds

@@ -24,7 +24,10 @@ const char *dbo_notation_symbol(dbo_op_kind kind)
     }
 }
 
-static dbo_op_kind kind_of(dbo_op_id id) { return (dbo_op_kind)dbo_op_id_kind(id); }
+static dbo_op_kind kind_of(dbo_op_id id)
+{
+    return (dbo_op_kind)dbo_op_id_kind(id);
+}
 
 static bool is_transfer(dbo_op_id id)
 {
@@ -57,8 +60,7 @@ static bool find_issued_step(const dbo_trace *trace, uint32_t rank, uint32_t ste
 static bool is_shown(const dbo_issue *issue, uint32_t rank, uint32_t step)
 {
     return dbo_op_id_rank(issue->id) == rank && dbo_op_id_step(issue->id) == step &&
-           kind_of(issue->id) < DBO_KIND_COUNT &&
-           dbo_notation_symbol(kind_of(issue->id)) != NULL;
+           kind_of(issue->id) < DBO_KIND_COUNT && dbo_notation_symbol(kind_of(issue->id)) != NULL;
 }
 
 static dbo_status collect(dbo_notation *out, const dbo_trace *trace, uint32_t rank, uint32_t step,
@@ -85,8 +87,8 @@ static dbo_status collect(dbo_notation *out, const dbo_trace *trace, uint32_t ra
 static uint32_t first_of(const dbo_notation *n, uint32_t from, uint32_t layer, bool send)
 {
     uint32_t i = from;
-    while (i < n->num_entries && (dbo_op_id_layer(n->entries[i].id) != layer ||
-                                  (send && !is_send(&n->entries[i]))))
+    while (i < n->num_entries &&
+           (dbo_op_id_layer(n->entries[i].id) != layer || (send && !is_send(&n->entries[i]))))
         i++;
     return i;
 }
@@ -236,7 +238,7 @@ static void add_row(const dbo_notation *n, dbo_notation_style style, bool comm, 
         size_t width = ops_columns > name_columns + 2 ? ops_columns : name_columns + 2;
         const dbo_strbuf *shown = comm ? &name : &ops;
         size_t dashes = width - (comm ? name_columns : ops_columns);
-        /* A name stands in the middle, the odd dash to its left; ops fill the cell from the left. */
+        /* A name stands in the middle, the odd dash to its left; ops begin at the left. */
         size_t left = comm ? (dashes + 1) / 2 : 0;
         dbo_strbuf_add(out, "|");
         dbo_strbuf_repeat(out, "-", left);

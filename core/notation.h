@@ -2,14 +2,14 @@
  *
  *     Comp: |-A0₀-A1₀-||-MLP₁-||-S₁-MLP₀-||-S₀-A0₁-A1₁-|
  *     Comm: |----D₁---||--D₀--||----C₁---||-----C₀-----|
- *     Order: D₁ send, A0₀, A1₀, D₁ recv, D₀ send, MLP₁, D₀ recv, C₁ send, S₁, MLP₀, ...
+ *     Order: D₁ send, A0₀, A1₀, D₁ recv, D₀ send, MLP₁, D₀ recv, ...
  *
  * It is a view of the *issue* order of one rank: what the host enqueued, whichever turn it was in.
  * One period goes from the first send of layer L to the first send of layer L+1, so it holds the
  * compute ops of the next layer that are issued before that. `Order` lists the period; only where
- * transfers have no separate send and receive does it begin with the layer's first op instead
- * (A0 of the first ubatch, up to the next layer's). A `Comp` cell holds the compute ops issued between two
- * consecutive sends and `Comm` below it is the flight of the first of the two.
+ * transfers have no separate send and receive does it begin with the layer's first op instead (A0
+ * of the first ubatch, up to the next layer's). A `Comp` cell holds the compute ops issued between
+ * two consecutive sends, and `Comm` below it is the flight of the first of the two.
  * Quantisation, layout, reductions, copies, embedding and head are left out. An unsplit run has no
  * subscripts. Issues of a graph exist only from its capture: a step that was replayed takes its
  * order from there.
@@ -39,7 +39,7 @@ typedef struct dbo_notation {
     uint32_t num_ubatches; /* 1: not split */
     bool steady;           /* a whole period of a layer >= 2; else the best that the trace has */
     uint32_t num_entries;
-    dbo_notation_entry *entries; /* in issue order */
+    dbo_notation_entry *entries;     /* in issue order */
     uint32_t order_begin, order_end; /* entries of `Order` */
     uint32_t rows_begin, rows_end;   /* entries of the rows; begins with a send */
 } dbo_notation;

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dbo_strbuf_init(dbo_strbuf *buf) { *buf = (dbo_strbuf){0}; }
+void dbo_strbuf_init(dbo_strbuf *buf)
+{
+    *buf = (dbo_strbuf){0};
+}
 
 void dbo_strbuf_fini(dbo_strbuf *buf)
 {
@@ -83,7 +86,10 @@ void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
     va_end(args);
 }
 
-const char *dbo_strbuf_text(const dbo_strbuf *buf) { return buf->data == NULL ? "" : buf->data; }
+const char *dbo_strbuf_text(const dbo_strbuf *buf)
+{
+    return buf->data == NULL ? "" : buf->data;
+}
 
 size_t dbo_text_columns(const char *text)
 {

@@ -11,7 +11,10 @@
 #define CHUNK_RECORDS ((size_t)1 << DBO_TRACE_CHUNK_BITS)
 #define CHUNK_MASK    (CHUNK_RECORDS - 1)
 
-void dbo_trace_init(dbo_trace *trace) { *trace = (dbo_trace){.keep_issues = true}; }
+void dbo_trace_init(dbo_trace *trace)
+{
+    *trace = (dbo_trace){.keep_issues = true};
+}
 
 static void fini_list(dbo_trace_list *list)
 {
@@ -66,9 +69,15 @@ DEFINE_APPEND(append_span, dbo_span, spans, num_spans)
 DEFINE_APPEND(append_issue, dbo_issue, issues, num_issues)
 DEFINE_APPEND(append_mark, dbo_mark, marks, num_marks)
 
-void dbo_trace_add_span(dbo_trace *trace, const dbo_span *span) { append_span(trace, span); }
+void dbo_trace_add_span(dbo_trace *trace, const dbo_span *span)
+{
+    append_span(trace, span);
+}
 
-static void sink_span(void *self, const dbo_span *span) { append_span(self, span); }
+static void sink_span(void *self, const dbo_span *span)
+{
+    append_span(self, span);
+}
 
 static void sink_op_issued(void *self, dbo_op_id id, dbo_span_part part, dbo_stream stream,
                            int64_t host_ns)

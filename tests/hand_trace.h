@@ -1,8 +1,8 @@
 /* hand_trace.h: traces of small schedules, made by hand through the trace's own sink.
  *
  * A `hand` is two FIFO streams, a host that issues for nothing (or `issue_ns` an op), and the two
- * schedules of the engine written out. Op durations are in `us[kind]`; everything is in whole us, so
- * that expected values can be worked out on paper.
+ * schedules of the engine written out. Op durations are in `us[kind]`; everything is in whole us,
+ * so that expected values can be worked out on paper.
  */
 #ifndef DBO_TESTS_HAND_TRACE_H
 #define DBO_TESTS_HAND_TRACE_H

@@ -11,8 +11,7 @@
 
 typedef void (*printer)(const dbo_notation *, dbo_notation_style, dbo_strbuf *);
 
-static void expect(const dbo_notation *n, printer print, dbo_notation_style style,
-                   const char *line)
+static void expect(const dbo_notation *n, printer print, dbo_notation_style style, const char *line)
 {
     dbo_strbuf out;
     dbo_strbuf_init(&out);
@@ -79,10 +78,8 @@ static void ht_prints_its_own(void **state)
            "A0₀, A1₀, A0₁, A1₁, D₀, MLP₀, D₁, MLP₁, C₀, S₀, C₁, S₁.");
     expect(&m.notation, dbo_notation_order, documents,
            "A0₁, A1₁, A0₀, A1₀, D₁, MLP₁, D₀, MLP₀, C₁, S₁, C₀, S₀.");
-    expect(&m.notation, dbo_notation_comp, real,
-           "|-MLP₀-||-MLP₁-||-S₀-||-S₁-A0₀-A1₀-A0₁-A1₁-|");
-    expect(&m.notation, dbo_notation_comm, real,
-           "|--D₀--||--D₁--||-C₀-||---------C₁---------|");
+    expect(&m.notation, dbo_notation_comp, real, "|-MLP₀-||-MLP₁-||-S₀-||-S₁-A0₀-A1₀-A0₁-A1₁-|");
+    expect(&m.notation, dbo_notation_comm, real, "|--D₀--||--D₁--||-C₀-||---------C₁---------|");
     unmake(&m);
 }
 

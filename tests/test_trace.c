@@ -102,7 +102,7 @@ static void columns_are_not_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_back),    cmocka_unit_test(issues_can_be_left_out),
+        cmocka_unit_test(records_come_back),       cmocka_unit_test(issues_can_be_left_out),
         cmocka_unit_test(a_span_fits_in_32_bytes), cmocka_unit_test(text_grows),
         cmocka_unit_test(columns_are_not_bytes),
     };
