@@ -34,6 +34,20 @@ typedef struct dbo_build_options {
 typedef dbo_status (*dbo_builder_fn)(const dbo_layer_costs *costs, const dbo_build_options *options,
                                      dbo_program *out, dbo_error *err);
 
+/* Events of the HT programs: each ubatch has these four, dbo_ht_event(u, which) is the number. */
+typedef enum dbo_ht_event_role {
+    DBO_HT_PREVIOUS,     /* the payload is ready: what a transfer itself waits for */
+    DBO_HT_COMPUTE_DONE, /* of the ubatch context, compute to comm */
+    DBO_HT_COMM_DONE,    /* of the ubatch context, comm to compute */
+    DBO_HT_SYNC,         /* rocm: what the host waits for */
+    DBO_HT_EVENT_ROLES
+} dbo_ht_event_role;
+
+static inline uint16_t dbo_ht_event(uint32_t ubatch, dbo_ht_event_role role)
+{
+    return (uint16_t)(ubatch * DBO_HT_EVENT_ROLES + (uint32_t)role);
+}
+
 /* `costs` has num_ubatches entries. On success *out is the caller's to dbo_program_fini. */
 
 /* High throughput, 3 yields an ubatch and layer (u1 mirrors u0, one turn later):
@@ -59,9 +73,11 @@ dbo_status dbo_build_ht_prose(const dbo_layer_costs *costs, const dbo_build_opti
 dbo_status dbo_build_dense(const dbo_layer_costs *costs, const dbo_build_options *options,
                            dbo_program *out, dbo_error *err);
 
-/* One op, for a prologue or an epilogue (EMBED, HEAD), no yield. */
-dbo_status dbo_build_single(const dbo_layer_costs *costs, const dbo_build_options *options,
-                            dbo_op_kind kind, dbo_program *out, dbo_error *err);
+/* A prologue (EMBED) and an epilogue (HEAD), no yield. */
+dbo_status dbo_build_embed(const dbo_layer_costs *costs, const dbo_build_options *options,
+                           dbo_program *out, dbo_error *err);
+dbo_status dbo_build_head(const dbo_layer_costs *costs, const dbo_build_options *options,
+                          dbo_program *out, dbo_error *err);
 
 /* The builder of a schedule name ("mlp_shared_overlap", "seed-prose-ht") for a back end, or NULL;
  * seed-prose-ht is HT only. */
