@@ -20,7 +20,7 @@ typedef enum dbo_attention {
 } dbo_attention;
 
 typedef struct dbo_model_spec {
-    char name[64], source[160], confidence[32];
+    char name[64], source[160], confidence[64];
     uint32_t layers, hidden, heads, vocab;
     dbo_attention attention;
     uint32_t q_lora_rank, kv_lora_rank, qk_nope, qk_rope, v_head; /* MLA; q_lora_rank 0: none */
@@ -36,7 +36,7 @@ typedef struct dbo_model_spec {
 #define DBO_MODEL_FIELDS(X)                                                                        \
     X(name, "name", TEXT, 0, 64, 1, NULL, "what people call it")                                   \
     X(source, "source", TEXT, 0, 160, 0, NULL, "where the numbers were read")                      \
-    X(confidence, "confidence", TEXT, 0, 32, 0, NULL, "A primary, B copy, C recalled, D derived")  \
+    X(confidence, "confidence", TEXT, 0, 64, 0, NULL, "A primary, B copy, C recalled, D derived")  \
     X(layers, "layers", U32, 1, 1024, 1, NULL, "decoder layers")                                   \
     X(hidden, "hidden", U32, 16, 65536, 1, NULL, "width of the residual stream")                   \
     X(heads, "heads", U32, 1, 1024, 1, NULL, "query heads")                                        \

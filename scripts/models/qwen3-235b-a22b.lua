@@ -1,0 +1,15 @@
+-- Qwen3-235B-A22B: 235B parameters, 22B active; no shared expert.
+-- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- C recalled, D derived.
+return {
+  name = "Qwen3-235B-A22B",
+  layers = 94, hidden = 4096, heads = 64, vocab = 151936,
+  attention = "gqa",
+  kv_heads = 4, head_dim = 128,
+  num_experts = 128, topk = 8,
+  num_shared = 0, moe_inter = 1536, dense_inter = 12288, first_k_dense = 0,
+  weight_dtype = "bf16", kv_dtype = "bf16", activation_dtype = "bf16",
+  dispatch_dtype = "bf16", combine_dtype = "bf16",
+  source = "hf config as in aliyun/SimAI qwen3-235B-A22B_config.json",
+  confidence = "A",
+}
