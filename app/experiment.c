@@ -1,0 +1,222 @@
+/* experiment.c: keys of an experiment, and what must hold between them (experiment.h).
+ *
+ * The keys are the experiment's own and those of dbo_config, in one name space: that is how people
+ * write them. Each is offered to the own table first.
+ */
+#include "app/experiment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_FIXED_US 1e6
+
+static const dbo_field own_fields[] = {
+    {"name", DBO_FIELD_TEXT, offsetof(dbo_experiment, name), 0, 64, false, NULL,
+     "what people call it"},
+    {"nodes", DBO_FIELD_U32, offsetof(dbo_experiment, nodes), 1, DBO_MAX_NODES, false, NULL,
+     "machines"},
+    {"gpus_per_node", DBO_FIELD_U32, offsetof(dbo_experiment, gpus_per_node), 1,
+     DBO_MAX_GPUS_PER_NODE, false, NULL, "GPUs of a machine"},
+    {"layers", DBO_FIELD_U32, offsetof(dbo_experiment, layers), 1, DBO_MAX_LAYERS - 1, false, NULL,
+     "run the first so many layers of the model"},
+    {"seed", DBO_FIELD_U32, offsetof(dbo_experiment, seed), 0, UINT32_MAX, false, NULL,
+     "of everything random"},
+};
+#define NUM_OWN_FIELDS (sizeof own_fields / sizeof own_fields[0])
+
+
+/* For sentences: the config's keys by `fields`, the others by name. */
+dbo_settings dbo_experiment_settings(void)
+{
+    static const char *const extra[] = {"model", "hardware", "nodes", "gpus_per_node", "batch",
+                                        "costs", "layers", "seed", "name",
+                                        "cudagraph_capture_sizes", NULL};
+    dbo_settings settings = {.name = "dbo.experiment", .extra = extra};
+    settings.fields = dbo_config_fields(&settings.num_fields);
+    return settings;
+}
+
+dbo_settings dbo_model_settings(void)
+{
+    static const char *const extra[] = {"base", NULL};
+    dbo_settings settings = {.name = "the model", .extra = extra};
+    settings.fields = dbo_model_fields(&settings.num_fields);
+    return settings;
+}
+
+dbo_settings dbo_hardware_settings(void)
+{
+    static const char *const extra[] = {"base", NULL};
+    dbo_settings settings = {.name = "the hardware", .extra = extra};
+    settings.fields = dbo_hardware_fields(&settings.num_fields);
+    return settings;
+}
+
+dbo_settings dbo_fixed_settings(void)
+{
+    static const dbo_field fields[] = {
+#define FIXED_ROW(member, key, what)                                                               \
+    {key, DBO_FIELD_DOUBLE, offsetof(dbo_fixed_costs, member), 0, MAX_FIXED_US, false, NULL, what},
+        DBO_FIXED_FIELDS(FIXED_ROW)
+#undef FIXED_ROW
+    };
+    return (dbo_settings){"dbo.fixed", fields, sizeof fields / sizeof fields[0], NULL};
+}
+
+void dbo_experiment_init(dbo_experiment *experiment)
+{
+    *experiment = (dbo_experiment){0};
+    dbo_model_spec_init(&experiment->model);
+    dbo_hardware_init(&experiment->hardware);
+    dbo_config_init(&experiment->config);
+}
+
+void dbo_experiment_fini(dbo_experiment *experiment)
+{
+    dbo_workload_fini(&experiment->batch);
+}
+
+dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
+                              dbo_error *err)
+{
+    static const dbo_settings own = {"dbo.experiment", own_fields, NUM_OWN_FIELDS, NULL};
+    if (dbo_field_find(own.fields, own.num_fields, key))
+        return dbo_setting_set(&own, experiment, key, value, err);
+    dbo_settings config = dbo_experiment_settings();
+    DBO_TRY(dbo_setting_set(&config, &experiment->config, key, value, err));
+    if (strcmp(key, "data_parallel_size") == 0)
+        experiment->has_data_parallel_size = true;
+    if (strcmp(key, "dbo_comm_sms") == 0)
+        experiment->config.dbo_comm_sms_is_set = true;
+    return DBO_OK;
+}
+
+/* ---- what follows ---- */
+
+static dbo_status need(bool condition, const char *what, const char *hint, dbo_error *err)
+{
+    return condition ? DBO_OK
+                     : dbo_fail(err, DBO_INVALID, hint, "the experiment has no %s", what);
+}
+
+/* The cluster: what is not given follows from what is. */
+static dbo_status finish_cluster(dbo_experiment *e, const char **key, dbo_error *err)
+{
+    dbo_config *config = &e->config;
+    uint64_t ranks = (uint64_t)config->data_parallel_size * config->tensor_parallel_size;
+    if (e->nodes == 0)
+        e->nodes = 1;
+    if (e->gpus_per_node == 0) {
+        bool derive = e->has_data_parallel_size && ranks % e->nodes == 0 &&
+                      ranks / e->nodes <= DBO_MAX_GPUS_PER_NODE;
+        e->gpus_per_node = derive ? (uint32_t)(ranks / e->nodes) : 8;
+    }
+    e->num_gpus = e->nodes * e->gpus_per_node;
+    *key = "nodes";
+    if (e->num_gpus > DBO_MAX_RANKS) {
+        return dbo_fail(err, DBO_LIMIT, NULL,
+                        "%u nodes of %u GPUs are %u GPUs; at most %u can be simulated", e->nodes,
+                        e->gpus_per_node, e->num_gpus, (unsigned)DBO_MAX_RANKS);
+    }
+    *key = "tensor_parallel_size";
+    if (e->num_gpus % config->tensor_parallel_size != 0) {
+        return dbo_fail(err, DBO_INVALID, NULL,
+                        "tensor_parallel_size is %u, which does not divide the %u GPUs of %u nodes",
+                        config->tensor_parallel_size, e->num_gpus, e->nodes);
+    }
+    uint32_t fitting = e->num_gpus / config->tensor_parallel_size;
+    if (!e->has_data_parallel_size)
+        config->data_parallel_size = fitting;
+    *key = "data_parallel_size";
+    if (config->data_parallel_size != fitting) {
+        char hint[128];
+        snprintf(hint, sizeof hint, "Set data_parallel_size = %u, or change nodes.", fitting);
+        return dbo_fail(err, DBO_INVALID, hint,
+                        "data_parallel_size %u x tensor_parallel_size %u is %llu ranks, but %u "
+                        "nodes of %u GPUs are %u",
+                        config->data_parallel_size, config->tensor_parallel_size,
+                        (unsigned long long)ranks, e->nodes, e->gpus_per_node, e->num_gpus);
+    }
+    e->ep_size = config->enable_expert_parallel ? e->num_gpus : 1;
+    return DBO_OK;
+}
+
+/* The nearest numbers of GPUs that divide the experts, for the hint. */
+static void hint_divisors(uint32_t experts, uint32_t ep_size, char *hint, size_t size)
+{
+    uint32_t below = ep_size, above = ep_size;
+    while (below > 1 && experts % below != 0)
+        below--;
+    while (above < experts && experts % above != 0)
+        above++;
+    if (above > ep_size && experts % above == 0)
+        snprintf(hint, size, "Use %u or %u GPUs.", below, above);
+    else
+        snprintf(hint, size, "Use %u GPUs.", below);
+}
+
+static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *err)
+{
+    *key = "model";
+    if (e->has_fixed) {
+        *key = "costs";
+        if (e->fixed.a_us > 0) {
+            if (e->fixed.a0_us > 0 || e->fixed.a1_us > 0)
+                return dbo_fail(err, DBO_INVALID, "Give A, or A0 and A1.",
+                                "dbo.fixed has A beside A0 or A1, whose sum A is");
+            e->fixed.a0_us = e->fixed.a1_us = e->fixed.a_us / 2;
+            e->fixed.a_us = 0;
+        }
+        e->num_layers = e->layers ? e->layers : e->has_model ? e->model.layers : 8;
+        return DBO_OK;
+    }
+    DBO_TRY(need(e->has_model, "model", "Set model = \"deepseek-v3\", or costs = dbo.fixed {...}.",
+                 err));
+    DBO_TRY(dbo_model_spec_check(&e->model, err));
+    e->num_layers = e->layers ? e->layers : e->model.layers;
+    *key = "layers";
+    if (e->num_layers > e->model.layers) {
+        return dbo_fail(err, DBO_INVALID, "To build a deeper model: model = { base = ..., layers "
+                        "= ... }.", "layers is %u, but %s has %u", e->layers, e->model.name,
+                        e->model.layers);
+    }
+    *key = "model";
+    if (e->model.num_experts % e->ep_size != 0) {
+        char hint[64];
+        hint_divisors(e->model.num_experts, e->ep_size, hint, sizeof hint);
+        return dbo_fail(err, DBO_INVALID, hint,
+                        "expert parallelism over %u GPUs does not divide the %u experts of %s",
+                        e->ep_size, e->model.num_experts, e->model.name);
+    }
+    *key = "tensor_parallel_size";
+    if (e->model.heads % e->config.tensor_parallel_size != 0) {
+        return dbo_fail(err, DBO_INVALID, NULL,
+                        "tensor_parallel_size is %u, which does not divide the %u heads of %s",
+                        e->config.tensor_parallel_size, e->model.heads, e->model.name);
+    }
+    *key = "hardware";
+    DBO_TRY(need(e->has_hardware, "hardware", "Set hardware = \"H800\".", err));
+    return dbo_hardware_check(&e->hardware, err);
+}
+
+dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, dbo_error *err)
+{
+    const char *at_fault = NULL;
+    dbo_status status = DBO_OK;
+    DBO_TRY_GOTO(finish_cluster(experiment, &at_fault, err), done);
+    DBO_TRY_GOTO(finish_model(experiment, &at_fault, err), done);
+    at_fault = NULL;
+    DBO_TRY_GOTO(dbo_config_resolve(&experiment->config, err), done);
+    at_fault = "batch";
+    DBO_TRY_GOTO(need(experiment->batch.kind != DBO_WORKLOAD_NONE, "batch",
+                      "Set batch = dbo.decode { num_tokens = 128, context_len = 4096 }.", err),
+                 done);
+    DBO_TRY_GOTO(dbo_workload_expand(&experiment->batch, experiment->config.data_parallel_size,
+                                     dbo_config_decode_query_len(&experiment->config), err),
+                 done);
+    at_fault = NULL;
+done:
+    if (key)
+        *key = at_fault;
+    return status;
+}

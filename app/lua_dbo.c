@@ -1,0 +1,225 @@
+/* lua_dbo.c: the module that scripts get with require "dbo": experiment, fixed, and the batches.
+ *
+ * dbo.experiment reads a table key by key into a dbo_experiment that a userdata owns, applies the
+ * overrides of the command line, and finishes it; so a script's mistake is reported at its line and
+ * nothing leaks when it is.
+ */
+#include "app/lua_read.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- dbo.fixed {} ---- */
+
+static void take_cost(lua_State *L, void *self, const dbo_place *place, const char *key)
+{
+    dbo_settings settings = dbo_fixed_settings();
+    dbo_lua_set_field(L, &settings, self, place, key);
+}
+
+static int make_fixed(lua_State *L)
+{
+    static const dbo_place here = {0};
+    dbo_error err = {0};
+    dbo_fixed_costs scratch = {0};
+    if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TTABLE) {
+        dbo_fail(&err, DBO_INVALID, NULL, "dbo.fixed takes a table: dbo.fixed { A = 90, ... }");
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    dbo_lua_each(L, 1, "dbo.fixed", &here, take_cost, &scratch);
+    return 1;
+}
+
+/* ---- dbo.experiment {} ---- */
+
+static void read_costs(lua_State *L, dbo_experiment *experiment, const dbo_place *place)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, -1);
+    if (value.kind != DBO_VALUE_TABLE) {
+        dbo_value_mismatch("costs", "what dbo.fixed {} gives", &value, &err);
+        dbo_lua_raise(L, place, "costs", &err);
+    }
+    dbo_lua_each(L, -1, "dbo.fixed", place, take_cost, &experiment->fixed);
+    experiment->has_fixed = true;
+}
+
+/* cudagraph_capture_sizes: a list of sizes. */
+static void read_sizes(lua_State *L, dbo_experiment *experiment, const dbo_place *place)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, -1);
+    if (value.kind != DBO_VALUE_TABLE) {
+        dbo_value_mismatch("cudagraph_capture_sizes", "a list of integers", &value, &err);
+        dbo_lua_raise(L, place, "cudagraph_capture_sizes", &err);
+    }
+    lua_Unsigned count = lua_rawlen(L, -1);
+    int32_t sizes[DBO_MAX_CAPTURE_SIZES];
+    if (count > DBO_MAX_CAPTURE_SIZES) {
+        dbo_fail(&err, DBO_LIMIT, NULL, "cudagraph_capture_sizes has more than %d sizes",
+                 DBO_MAX_CAPTURE_SIZES);
+        dbo_lua_raise(L, place, "cudagraph_capture_sizes", &err);
+    }
+    for (lua_Unsigned i = 0; i < count; i++) {
+        uint32_t size = 0;
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        value = dbo_lua_value(L, -1);
+        if (dbo_value_integer("a size in cudagraph_capture_sizes", &value, 1,
+                              DBO_WORKLOAD_MAX_TOKENS, &size, &err) != DBO_OK)
+            dbo_lua_raise(L, place, "cudagraph_capture_sizes", &err);
+        sizes[i] = (int32_t)size;
+        lua_pop(L, 1);
+    }
+    if (dbo_config_set_capture_sizes(&experiment->config, sizes, (uint32_t)count, &err) != DBO_OK)
+        dbo_lua_raise(L, place, "cudagraph_capture_sizes", &err);
+}
+
+static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key)
+{
+    dbo_experiment *experiment = self;
+    if (strcmp(key, "model") == 0) {
+        dbo_settings settings = dbo_model_settings();
+        dbo_lua_read_described(L, "models", &settings, &experiment->model, place);
+        experiment->has_model = true;
+    } else if (strcmp(key, "hardware") == 0) {
+        dbo_settings settings = dbo_hardware_settings();
+        dbo_lua_read_described(L, "hardware", &settings, &experiment->hardware, place);
+        experiment->has_hardware = true;
+    } else if (strcmp(key, "costs") == 0) {
+        read_costs(L, experiment, place);
+    } else if (strcmp(key, "batch") == 0) {
+        dbo_lua_read_batch(L, &experiment->batch, place);
+    } else if (strcmp(key, "cudagraph_capture_sizes") == 0) {
+        read_sizes(L, experiment, place);
+    } else {
+        dbo_error err = {0};
+        dbo_value value = dbo_lua_value(L, -1);
+        if (dbo_experiment_set(experiment, key, &value, &err) != DBO_OK)
+            dbo_lua_raise(L, place, key, &err);
+    }
+}
+
+/* ---- overrides: --set key=text ---- */
+
+/* A key inside another: model.layers, hardware.sms, batch.num_tokens, costs.A. */
+static void take_inner_key(lua_State *L, dbo_experiment *experiment, const dbo_place *place,
+                           const char *outer, size_t outer_length, const char *key)
+{
+    dbo_error err = {0};
+    dbo_settings settings = {0};
+    void *object = NULL;
+    if (strncmp(outer, "model.", outer_length + 1) == 0 && outer_length == 5) {
+        settings = dbo_model_settings();
+        object = &experiment->model;
+    } else if (strncmp(outer, "hardware.", outer_length + 1) == 0 && outer_length == 8) {
+        settings = dbo_hardware_settings();
+        object = &experiment->hardware;
+    } else if (strncmp(outer, "costs.", outer_length + 1) == 0 && outer_length == 5) {
+        settings = dbo_fixed_settings();
+        object = &experiment->fixed;
+        experiment->has_fixed = true;
+    } else if (strncmp(outer, "batch.", outer_length + 1) == 0 && outer_length == 5 &&
+               experiment->batch.kind != DBO_WORKLOAD_NONE) {
+        dbo_lua_read_batch_key(L, &experiment->batch, place, key);
+        return;
+    } else {
+        dbo_fail(&err, DBO_INVALID, "Keys with a dot begin with model, hardware, batch or costs.",
+                 "'%.*s' has no keys of its own", (int)outer_length, outer);
+        dbo_lua_raise(L, place, NULL, &err);
+    }
+    dbo_lua_set_field(L, &settings, object, place, key);
+}
+
+/* Pushes the Lua value that an override's text means; "8,16" is a list of them. */
+static void push_text_value(lua_State *L, const char *text)
+{
+    dbo_value value = dbo_value_of_text(text);
+    switch (value.kind) {
+    case DBO_VALUE_BOOL: lua_pushboolean(L, value.boolean); return;
+    case DBO_VALUE_INTEGER: lua_pushinteger(L, value.integer); return;
+    case DBO_VALUE_REAL: lua_pushnumber(L, value.real); return;
+    default: break;
+    }
+    if (!strchr(text, ',')) {
+        lua_pushstring(L, text);
+        return;
+    }
+    lua_newtable(L);
+    for (lua_Integer i = 1;; i++) {
+        size_t length = strcspn(text, ",");
+        const char *item = lua_pushlstring(L, text, length);
+        push_text_value(L, item);
+        lua_rawseti(L, -3, i);
+        lua_pop(L, 1);
+        if (text[length] == '\0')
+            return;
+        text += length + 1;
+    }
+}
+
+static void apply_overrides(lua_State *L, dbo_experiment *experiment)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_SETS);
+    lua_Unsigned count = lua_rawlen(L, -1);
+    for (lua_Unsigned i = 1; i <= count; i++) {
+        lua_rawgeti(L, -1, (lua_Integer)i); /* "key=text" */
+        const char *set = lua_tostring(L, -1);
+        const char *prefix = lua_pushfstring(L, "--set %s", set);
+        dbo_place place = {.prefix = prefix};
+        size_t length = strcspn(set, "=");
+        const char *key = lua_pushlstring(L, set, length);
+        push_text_value(L, set + length + 1);
+        const char *dot = strchr(key, '.');
+        if (dot)
+            take_inner_key(L, experiment, &place, key, (size_t)(dot - key), dot + 1);
+        else
+            take_key(L, experiment, &place, key);
+        lua_pop(L, 4);
+    }
+    lua_pop(L, 1);
+}
+
+static int collect_experiment(lua_State *L)
+{
+    dbo_experiment_fini(lua_touserdata(L, 1));
+    return 0;
+}
+
+static int make_experiment(lua_State *L)
+{
+    static const dbo_place here = {0};
+    dbo_error err = {0};
+    if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TTABLE) {
+        dbo_fail(&err, DBO_INVALID, NULL, "dbo.experiment takes a table: dbo.experiment { ... }");
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    dbo_experiment *experiment = lua_newuserdatauv(L, sizeof *experiment, 0);
+    dbo_experiment_init(experiment);
+    luaL_setmetatable(L, DBO_LUA_EXPERIMENT);
+    dbo_lua_each(L, 1, "dbo.experiment", &here, take_key, experiment);
+    apply_overrides(L, experiment);
+    const char *key = NULL;
+    if (dbo_experiment_finish(experiment, &key, &err) != DBO_OK)
+        dbo_lua_raise(L, &here, key, &err);
+    return 1;
+}
+
+int dbo_lua_open(lua_State *L)
+{
+    luaL_newmetatable(L, DBO_LUA_EXPERIMENT);
+    lua_pushcfunction(L, collect_experiment);
+    lua_setfield(L, -2, "__gc");
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable"); /* scripts see no metatable, so no __gc to call */
+    lua_settop(L, 0);
+
+    lua_newtable(L);
+    lua_pushcfunction(L, make_experiment);
+    lua_setfield(L, -2, "experiment");
+    lua_pushcfunction(L, make_fixed);
+    lua_setfield(L, -2, "fixed");
+    dbo_lua_open_batch(L);
+    dbo_sandbox_set_module(dbo_sandbox_of(L));
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* lua_load.h: a script into an experiment.
+ *
+ * A script returns what dbo.experiment { ... } gives. Names of models and hardware are files of
+ * folders that are looked in, in this order: the script's own, the one above it (so that
+ * scripts/workloads finds scripts/models), $DBO_SCRIPTS_DIR, the scripts of the source tree that
+ * dbo was built from, and share/dbo/scripts beside the installed command.
+ *
+ *     dbo_experiment experiment;
+ *     dbo_load_options options = {.sets = sets, .num_sets = n};
+ *     DBO_TRY(dbo_experiment_load(&experiment, "decode.lua", &options, err));
+ *     ... run ...
+ *     dbo_experiment_fini(&experiment);
+ */
+#ifndef DBO_APP_LUA_LOAD_H
+#define DBO_APP_LUA_LOAD_H
+
+#include "app/experiment.h"
+#include "app/lua_sandbox.h"
+#include "core/status.h"
+
+#include <stdint.h>
+
+/* All zero is fine. Borrowed for the call. */
+typedef struct dbo_load_options {
+    dbo_sandbox_limits limits;
+    const char *const *sets; /* (num_sets) "key=text": overrides of every experiment's keys; the
+                              * key may lead into model., hardware., batch. and costs. */
+    uint32_t num_sets;
+} dbo_load_options;
+
+/* Runs the script at `path`; on success *out is finished and the caller's to fini. Messages begin
+ * with the place: "decode.lua:7: ...". DBO_IO only if the script itself cannot be read. */
+dbo_status dbo_experiment_load(dbo_experiment *out, const char *path,
+                               const dbo_load_options *options, dbo_error *err);
+
+#endif
