@@ -1,7 +1,7 @@
 /* json_parse.c: text -> tree, on yajl's event stream.
  *
  * Finished values wait on one stack; when a container closes, its members are the top of that
- * stack and are copied, contiguous, into the document's blocks. So the parser needs memory for the
+ * stack and are copied, contiguous, into the document's arena. So the parser needs memory for the
  * open containers only, and depth lives in an array of frames, never in recursion.
  *
  * yajl tells where a token ends. Where it begins is found by skipping white space, commas and
@@ -18,19 +18,13 @@
 #include <string.h>
 #include <yajl/yajl_parse.h>
 
-#define FIRST_BLOCK_BYTES  ((size_t)1024)
-#define BLOCK_BYTES        ((size_t)256 * 1024)
+#define MIN_CHUNK_BYTES    ((size_t)1024)
+#define MAX_CHUNK_BYTES    ((size_t)256 * 1024)
 #define DEFAULT_MAX_BYTES  ((size_t)1 << 30)
 #define DEFAULT_MAX_VALUES ((size_t)1 << 26)
 #define DEFAULT_MAX_DEPTH  ((size_t)64)
 #define NUMBER_CHARS       400
 #define COLUMN_MAX         ((1u << 28) - 1)
-
-struct dbo_json_block {
-    dbo_json_block *next;
-    size_t used, size;
-    max_align_t bytes[];
-};
 
 typedef struct json_frame {
     size_t first; /* of its members on the value stack */
@@ -58,26 +52,6 @@ typedef struct json_builder {
     dbo_status status;
     dbo_error *err;
 } json_builder;
-
-static void *doc_alloc(dbo_json *doc, size_t bytes)
-{
-    size_t unit = _Alignof(max_align_t);
-    bytes = (bytes + unit - 1) / unit * unit;
-    dbo_json_block *block = doc->blocks;
-    if (block == NULL || block->size - block->used < bytes) {
-        size_t size = block == NULL ? FIRST_BLOCK_BYTES : block->size * 2;
-        size = size > BLOCK_BYTES ? BLOCK_BYTES : size;
-        size = size < bytes ? bytes : size;
-        block = malloc(sizeof *block + size);
-        if (block == NULL)
-            return NULL;
-        *block = (dbo_json_block){.next = doc->blocks, .used = 0, .size = size};
-        doc->blocks = block;
-    }
-    void *result = (char *)block->bytes + block->used;
-    block->used += bytes;
-    return result;
-}
 
 static void move_place(json_builder *b, size_t offset)
 {
@@ -152,7 +126,7 @@ static const char *copy_text(json_builder *b, const unsigned char *text, size_t 
                         "U+0000");
         return NULL;
     }
-    char *copy = doc_alloc(b->doc, length + 1);
+    char *copy = dbo_arena_alloc_aligned(&b->doc->arena, length + 1, 1);
     if (copy == NULL) {
         (void)stop(b, dbo_fail_memory(b->err, "a JSON string"));
         return NULL;
@@ -297,8 +271,8 @@ static int close_container(void *ctx)
     if (count > 0) {
         bool indexed = frame.is_object && count > DBO_JSON_SMALL;
         size_t bytes = count * sizeof(dbo_json_value);
-        dbo_json_value *items =
-            doc_alloc(b->doc, bytes + (indexed ? count * sizeof(dbo_json_value *) : 0));
+        size_t index_bytes = indexed ? count * sizeof(dbo_json_value *) : 0;
+        dbo_json_value *items = dbo_arena_alloc(&b->doc->arena, bytes + index_bytes);
         if (items == NULL)
             return stop(b, dbo_fail_memory(b->err, "a JSON document"));
         memcpy(items, b->values + frame.first, bytes);
@@ -376,6 +350,14 @@ static void set_limits(json_builder *b, const dbo_json_limits *limits)
         b->limits.max_depth = DEFAULT_MAX_DEPTH;
 }
 
+/* A one-line document should not hold a large chunk, nor a large one be cut into many. */
+static size_t chunk_bytes(size_t length)
+{
+    if (length < MIN_CHUNK_BYTES)
+        return MIN_CHUNK_BYTES;
+    return length < MAX_CHUNK_BYTES ? length : MAX_CHUNK_BYTES;
+}
+
 dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
                           const dbo_json_limits *limits, dbo_error *err)
 {
@@ -392,6 +374,8 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
     dbo_status status = DBO_NO_MEMORY;
     b.c_locale = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     b.doc = calloc(1, sizeof *b.doc);
+    if (b.doc != NULL)
+        dbo_arena_init(&b.doc->arena, chunk_bytes(b.length));
     b.yajl = yajl_alloc(&CALLBACKS, NULL, &b);
     if (b.c_locale != (locale_t)0 && b.doc != NULL && b.yajl != NULL)
         status = run_yajl(&b);
@@ -414,10 +398,6 @@ void dbo_json_destroy(dbo_json *doc)
 {
     if (doc == NULL)
         return;
-    while (doc->blocks != NULL) {
-        dbo_json_block *block = doc->blocks;
-        doc->blocks = block->next;
-        free(block);
-    }
+    dbo_arena_fini(&doc->arena);
     free(doc);
 }

@@ -1,6 +1,7 @@
 /* json_read.c: asking a parsed document for what one expects, with sentences when it differs. */
 #include "app/json.h"
 #include "app/json_tree.h"
+#include "core/suggest.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -309,51 +310,23 @@ dbo_status dbo_json_array_int64(const dbo_json_value *array, const char *name, i
     return DBO_OK;
 }
 
-/* Edit distance of two short words; words of 48 characters and more count as far apart. */
-static size_t word_distance(const char *a, const char *b)
-{
-    enum { MAX_WORD = 48 };
-    size_t row[MAX_WORD + 1];
-    size_t length_a = strlen(a), length_b = strlen(b);
-    if (length_a >= MAX_WORD || length_b >= MAX_WORD)
-        return MAX_WORD;
-    for (size_t j = 0; j <= length_b; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= length_a; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length_b; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            size_t shifted = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = replaced < shifted ? replaced : shifted;
-        }
-    }
-    return row[length_b];
-}
-
 dbo_status dbo_json_check_keys(const dbo_json_value *object, const char *const *keys,
                                size_t num_keys, dbo_error *err)
 {
     for (size_t i = 0; i < dbo_json_count(object); i++) {
         const char *key = dbo_json_key_at(object, i);
-        const char *nearest = NULL;
-        size_t best = 1 + (key != NULL ? strlen(key) / 2 : 0);
-        bool known = false;
-        for (size_t k = 0; k < num_keys && key != NULL && !known; k++) {
-            size_t distance = word_distance(key, keys[k]);
+        bool known = key == NULL; /* an array has no keys to check */
+        for (size_t k = 0; k < num_keys && !known; k++)
             known = strcmp(key, keys[k]) == 0;
-            if (distance < best) {
-                best = distance;
-                nearest = keys[k];
-            }
-        }
-        if (known || key == NULL)
+        if (known)
             continue;
-        char hint[128] = "";
-        if (nearest != NULL)
-            (void)snprintf(hint, sizeof hint, "Did you mean \"%.80s\"?", nearest);
-        return dbo_json_fail(err, dbo_json_at(object, i), hint, "unknown key \"%.80s\"", key);
+        char hint[128];
+        dbo_suggestion nearest = dbo_suggest_begin(key);
+        for (size_t k = 0; k < num_keys; k++)
+            dbo_suggest_offer(&nearest, keys[k]);
+        return dbo_json_fail(err, dbo_json_at(object, i),
+                             dbo_suggest_hint(&nearest, hint, sizeof hint), "unknown key \"%.80s\"",
+                             key);
     }
     return DBO_OK;
 }

@@ -8,6 +8,7 @@
 #define DBO_APP_JSON_TREE_H
 
 #include "app/json.h"
+#include "core/arena.h"
 
 #define DBO_JSON_SMALL 12u
 
@@ -26,10 +27,8 @@ struct dbo_json_value {
     uint32_t type : 4;
 };
 
-typedef struct dbo_json_block dbo_json_block;
-
 struct dbo_json {
-    dbo_json_block *blocks;
+    dbo_arena arena; /* all members and texts */
     dbo_json_value root;
 };
 

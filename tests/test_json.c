@@ -219,7 +219,7 @@ static void unknown_keys_are_refused_with_the_nearest_known(void **state)
     dbo_error err = {0};
     assert_int_equal(dbo_json_check_keys(dbo_json_root(doc), keys, 3, &err), DBO_PARSE);
     assert_non_null(strstr(err.message, "line 1, column 31: unknown key \"ubatchsize\""));
-    assert_string_equal(err.hint, "Did you mean \"ubatch_size\"?");
+    assert_string_equal(err.hint, "did you mean 'ubatch_size'?");
     dbo_json_destroy(doc);
     doc = parse("{\"schedule\": 1, \"ubatch_size\": 2}");
     assert_int_equal(dbo_json_check_keys(dbo_json_root(doc), keys, 3, &err), DBO_OK);
