@@ -31,8 +31,7 @@ static void op(const writer *w, dbo_op_kind kind, uint32_t stream)
     uint16_t kernels = w->costs->kernels[kind];
     if (kernels == 0)
         return;
-    uint16_t index =
-        dbo_program_add_op(w->builder, w->ubatch, kind, &w->costs->op[kind], kernels);
+    uint16_t index = dbo_program_add_op(w->builder, w->ubatch, kind, &w->costs->op[kind], kernels);
     emit(w, DBO_CODE_OP, stream, index);
 }
 
@@ -50,8 +49,8 @@ static void post(const writer *w, dbo_a2a_direction direction, uint32_t stream, 
 {
     const dbo_a2a_cost *cost =
         direction == DBO_A2A_DISPATCH ? &w->costs->dispatch : &w->costs->combine;
-    uint16_t index = dbo_program_add_post(w->builder, w->ubatch, direction, cost,
-                                          slot_of(w, direction));
+    uint16_t index =
+        dbo_program_add_post(w->builder, w->ubatch, direction, cost, slot_of(w, direction));
     dbo_program_emit(w->builder, w->ubatch,
                      (dbo_instr){.code = DBO_CODE_A2A_POST,
                                  .stream = (uint8_t)stream,

@@ -33,12 +33,8 @@ double dbo_field_number(const dbo_field *field, const void *object)
     bool truth;
     switch (field->type) {
     case DBO_FIELD_U32:
-    case DBO_FIELD_CHOICE:
-        memcpy(&integer, member(field, object), sizeof integer);
-        return integer;
-    case DBO_FIELD_DOUBLE:
-        memcpy(&real, member(field, object), sizeof real);
-        return real;
+    case DBO_FIELD_CHOICE: memcpy(&integer, member(field, object), sizeof integer); return integer;
+    case DBO_FIELD_DOUBLE: memcpy(&real, member(field, object), sizeof real); return real;
     case DBO_FIELD_BOOL:
         memcpy(&truth, member(field, object), sizeof truth);
         return truth ? 1.0 : 0.0;
@@ -124,8 +120,7 @@ dbo_status dbo_field_set_text(const dbo_field *field, void *object, const char *
         }
     char names[128];
     list_choices(field, names, sizeof names);
-    return dbo_fail(err, DBO_INVALID, NULL, "%s is '%s'; it must be %s.", field->key, value,
-                    names);
+    return dbo_fail(err, DBO_INVALID, NULL, "%s is '%s'; it must be %s.", field->key, value, names);
 }
 
 dbo_status dbo_field_set_bool(const dbo_field *field, void *object, bool value, dbo_error *err)

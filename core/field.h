@@ -50,8 +50,7 @@ const char *dbo_field_text(const dbo_field *field, const void *object);
 
 /* Set one member; DBO_INVALID with a sentence if the type, the range or the name does not fit.
  * A number sets U32 (integers only) and DOUBLE; a text sets TEXT and CHOICE. */
-dbo_status dbo_field_set_number(const dbo_field *field, void *object, double value,
-                                dbo_error *err);
+dbo_status dbo_field_set_number(const dbo_field *field, void *object, double value, dbo_error *err);
 dbo_status dbo_field_set_text(const dbo_field *field, void *object, const char *value,
                               dbo_error *err);
 dbo_status dbo_field_set_bool(const dbo_field *field, void *object, bool value, dbo_error *err);

@@ -56,18 +56,28 @@ static dbo_op_part *add_part(layer_build *b, dbo_op_kind kind)
     return &cost->parts[cost->num_parts++];
 }
 
+/* Pieces along K that a product of so many output tiles is cut into. */
+static double depth_pieces(double tiles, double k)
+{
+    uint64_t by_depth = (uint64_t)k / DBO_TILE_DEPTH, by_target = 1;
+    if (tiles >= 1 && tiles < DBO_TILE_TARGET)
+        by_target = DBO_TILE_TARGET / (uint64_t)tiles;
+    uint64_t pieces = by_depth < by_target ? by_depth : by_target;
+    return pieces > 1 ? (double)pieces : 1.0;
+}
+
 /* `count` products of (m, k) with (k, n), each with weights of its own: tiles, padded FLOPs, and
  * bytes of weights, inputs and outputs. */
 static void fill_gemm(dbo_op_part *part, double count, double m, double n, double k,
                       dbo_dtype dtype, double out_bytes)
 {
-    uint64_t rows = (uint64_t)m, columns = (uint64_t)n;
-    uint64_t tile_rows = rows <= DBO_TILE_SHORT_ROWS ? DBO_TILE_SHORT_ROWS : DBO_TILE_TALL_ROWS;
-    uint64_t tile_columns =
-        rows <= DBO_TILE_SHORT_ROWS ? DBO_TILE_SHORT_COLUMNS : DBO_TILE_TALL_COLUMNS;
-    uint64_t row_tiles = ceil_div(rows, tile_rows);
-    double tiles = count * (double)(row_tiles * ceil_div(columns, tile_columns));
+    bool few = m <= DBO_TILE_SHORT_ROWS;
+    uint64_t tile_rows = few ? DBO_TILE_SHORT_ROWS : DBO_TILE_TALL_ROWS;
+    uint64_t tile_columns = few ? DBO_TILE_SHORT_COLUMNS : DBO_TILE_TALL_COLUMNS;
+    uint64_t row_tiles = ceil_div((uint64_t)m, tile_rows);
+    double tiles = count * (double)(row_tiles * ceil_div((uint64_t)n, tile_columns));
     double value = dtype_bytes(dtype);
+    tiles *= depth_pieces(tiles, k);
     part->tiles = tiles < 4e9 ? (uint32_t)tiles : UINT32_MAX;
     part->flops = count * 2.0 * (double)(row_tiles * tile_rows) * n * k;
     part->weight_bytes = count * n * k * value;
@@ -140,9 +150,8 @@ static double attention_weights(const dbo_model_spec *model, double tp)
     double heads = model->heads / tp, hidden = model->hidden;
     if (model->attention == DBO_ATTENTION_MLA) {
         double qk = (double)model->qk_nope + model->qk_rope;
-        double q = model->q_lora_rank == 0
-                       ? hidden * heads * qk
-                       : model->q_lora_rank * (hidden + heads * qk);
+        double q = model->q_lora_rank == 0 ? hidden * heads * qk
+                                           : model->q_lora_rank * (hidden + heads * qk);
         double latent = (double)model->kv_lora_rank + model->qk_rope;
         double up = model->kv_lora_rank * heads * ((double)model->qk_nope + model->v_head);
         return q + hidden * latent + up + heads * model->v_head * hidden;
@@ -197,8 +206,7 @@ static void sum_requests(layer_build *b)
 {
     const dbo_layer_shape *shape = b->shape;
     uint32_t decode_length = shape->decode_query_len == 0 ? 1 : shape->decode_query_len;
-    double window =
-        dbo_layer_windowed(b->model, shape->layer) ? (double)b->model->window : 0.0;
+    double window = dbo_layer_windowed(b->model, shape->layer) ? (double)b->model->window : 0.0;
     for (uint32_t i = 0; i < shape->num_requests; i++) {
         const dbo_request_shape *request = &shape->requests[i];
         double count = request->count, q = request->query_len, s = request->seq_len;
@@ -257,8 +265,8 @@ static void a1_mla(layer_build *b)
                   sums->decode_kv_rows * kv_row +
                       sums->decode_tokens * b->heads * (latent + model->kv_lora_rank) * b->act);
     add_attention(b, 2 * sums->prefill_pairs * b->heads * (qk + model->v_head),
-                  (sums->prefill_kv_rows + sums->prefill_tokens) * b->heads *
-                      (qk + model->v_head) * b->act);
+                  (sums->prefill_kv_rows + sums->prefill_tokens) * b->heads * (qk + model->v_head) *
+                      b->act);
     add_head_gemm(b, DBO_KIND_A1, sums->decode_tokens, model->v_head, model->kv_lora_rank);
 }
 
@@ -382,8 +390,7 @@ static void quantise(layer_build *b, uint64_t group_tokens)
     if (!b->shape->low_latency && model->dispatch_dtype == DBO_FP8)
         add_stream(b, DBO_KIND_QUANT, b->rows * model->hidden * (wide + 1));
     else if (narrow && model->dispatch_dtype != DBO_FP8)
-        add_stream(b, DBO_KIND_QUANT,
-                   routed_rows(b, group_tokens) * model->hidden * (wide + 1));
+        add_stream(b, DBO_KIND_QUANT, routed_rows(b, group_tokens) * model->hidden * (wide + 1));
 }
 
 /* HT bookkeeping. LAYOUT reads (T, topk) ids and writes a flag a rank and token; H2D brings a

@@ -26,13 +26,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Output tiles of a GEMM: the row height is the smallest that holds all rows, so few rows waste
- * little; more rows than the tallest tile are cut into tallest tiles. Few rows also get narrow
- * tiles, so that a small product still spreads over the chip. */
-#define DBO_TILE_SHORT_ROWS   64u
-#define DBO_TILE_TALL_ROWS    128u
+/* Output tiles of a GEMM. At most SHORT_ROWS rows take short and narrow tiles, more take tall and
+ * wide ones. A product of fewer than TARGET tiles is also cut along K, into pieces of at least
+ * DEPTH, while it stays within TARGET: kernels do so to spread over the chip. */
+#define DBO_TILE_SHORT_ROWS    64u
+#define DBO_TILE_TALL_ROWS     128u
 #define DBO_TILE_SHORT_COLUMNS 64u
-#define DBO_TILE_TALL_COLUMNS 128u
+#define DBO_TILE_TALL_COLUMNS  128u
+#define DBO_TILE_DEPTH         512u
+#define DBO_TILE_TARGET        128u
 
 /* fp8 rows carry one fp32 scale a group of so many values. */
 #define DBO_FP8_GROUP 128u

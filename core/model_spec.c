@@ -9,7 +9,7 @@ _Static_assert(sizeof(dbo_dtype) == sizeof(uint32_t), "a CHOICE member has 32 bi
 const dbo_field *dbo_model_fields(uint32_t *count)
 {
     static const dbo_field fields[] = {
-#define DBO_ROW(member, key, type, min, max, required, choices, what)                              \
+#define DBO_ROW(member, key, type, min, max, required, choices, what) \
     {key, DBO_FIELD_##type, offsetof(dbo_model_spec, member), min, max, required, choices, what},
         DBO_MODEL_FIELDS(DBO_ROW)
 #undef DBO_ROW
@@ -57,15 +57,13 @@ static dbo_status check_experts(const dbo_model_spec *model, dbo_error *err)
     if ((model->num_experts == 0 || model->first_k_dense > 0) && model->dense_inter == 0)
         return fail(model, "layers without experts need dense_inter.", err);
     if (model->num_experts == 0)
-        return model->num_shared == 0 ? DBO_OK
-                                      : fail(model, "num_shared needs num_experts.", err);
+        return model->num_shared == 0 ? DBO_OK : fail(model, "num_shared needs num_experts.", err);
     if (model->topk == 0 || model->topk > model->num_experts)
         return fail(model, "topk must be from 1 to num_experts.", err);
     if (model->moe_inter == 0)
         return fail(model, "experts need moe_inter.", err);
     if (model->num_groups == 0)
-        return model->topk_groups == 0 ? DBO_OK
-                                       : fail(model, "topk_groups needs num_groups.", err);
+        return model->topk_groups == 0 ? DBO_OK : fail(model, "topk_groups needs num_groups.", err);
     if (model->num_experts % model->num_groups != 0)
         return fail(model, "num_groups does not divide num_experts.", err);
     if (model->topk_groups > model->num_groups)

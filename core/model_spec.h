@@ -65,8 +65,7 @@ typedef struct dbo_model_spec {
       "of activations between kernels (bf16)")                                                     \
     X(dispatch_dtype, "dispatch_dtype", CHOICE, 0, 2, 0, dbo_dtype_names,                          \
       "of dispatched rows: fp8 adds a scale per 128 values")                                       \
-    X(combine_dtype, "combine_dtype", CHOICE, 0, 2, 0, dbo_dtype_names,                            \
-      "of combined rows (bf16)")
+    X(combine_dtype, "combine_dtype", CHOICE, 0, 2, 0, dbo_dtype_names, "of combined rows (bf16)")
 
 /* Names of dbo_attention in enum order, NULL at the end. */
 extern const char *const dbo_attention_names[];

@@ -9,7 +9,7 @@ typedef struct kind_row {
 } kind_row;
 
 static const kind_row kinds[DBO_KIND_COUNT] = {
-#define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_what)                                  \
+#define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_what) \
     [DBO_KIND_##enumerator] = {kind_name, kind_what, DBO_CLASS_##kind_class},
 #include "core/ops.def"
 #undef DBO_OP_KIND
@@ -37,12 +37,8 @@ dbo_op_kind dbo_op_kind_of_name(const char *name)
     static const struct {
         const char *name;
         dbo_op_kind kind;
-    } shorts[] = {{"S", DBO_KIND_SHARED},
-                  {"D", DBO_KIND_DISPATCH},
-                  {"C", DBO_KIND_COMBINE},
-                  {"REDUCE", DBO_KIND_REDUCE},
-                  {"LAYOUT", DBO_KIND_LAYOUT},
-                  {"H2D", DBO_KIND_H2D},
+    } shorts[] = {{"S", DBO_KIND_SHARED},      {"D", DBO_KIND_DISPATCH},    {"C", DBO_KIND_COMBINE},
+                  {"REDUCE", DBO_KIND_REDUCE}, {"LAYOUT", DBO_KIND_LAYOUT}, {"H2D", DBO_KIND_H2D},
                   {"COPY", DBO_KIND_COPY}};
     for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++)
         if (strcmp(kinds[kind].name, name) == 0)

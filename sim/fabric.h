@@ -38,10 +38,10 @@ typedef struct dbo_port_load {
 } dbo_port_load;
 
 typedef struct dbo_ll_time {
-    int64_t send_ns;   /* kernel: bytes into the send buffers */
-    int64_t flight_ns; /* first byte sent to last received, when all send together */
-    int64_t recv_ns;   /* kernel: bytes out of the receive buffers */
-    uint32_t sms;      /* of both kernels */
+    int64_t send_ns;              /* kernel: bytes into the send buffers */
+    int64_t flight_ns;            /* first byte sent to last received, when all send together */
+    int64_t recv_ns;              /* kernel: bytes out of the receive buffers */
+    uint32_t sms;                 /* of both kernels */
     uint64_t bytes_out, bytes_in; /* all copies of this rank, own ones included */
     dbo_port_load load;
 } dbo_ll_time;

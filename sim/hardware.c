@@ -8,7 +8,7 @@ _Static_assert(sizeof(dbo_platform) == sizeof(uint32_t), "a CHOICE member has 32
 const dbo_field *dbo_hardware_fields(uint32_t *count)
 {
     static const dbo_field fields[] = {
-#define DBO_ROW(member, key, type, min, max, required, choices, what)                              \
+#define DBO_ROW(member, key, type, min, max, required, choices, what) \
     {key, DBO_FIELD_##type, offsetof(dbo_hardware, member), min, max, required, choices, what},
         DBO_HARDWARE_FIELDS(DBO_ROW)
 #undef DBO_ROW
@@ -68,7 +68,6 @@ dbo_status dbo_hardware_check(const dbo_hardware *hardware, dbo_error *err)
                         hardware->name, hardware->sms);
     if (hardware->comm_needs_sms && hardware->comm_sms == 0)
         return dbo_fail(err, DBO_INVALID, NULL,
-                        "hardware %s: comm_sms is 0, but comm_needs_sms is true.",
-                        hardware->name);
+                        "hardware %s: comm_sms is 0, but comm_needs_sms is true.", hardware->name);
     return DBO_OK;
 }

@@ -26,28 +26,28 @@ typedef enum dbo_platform { DBO_PLATFORM_CUDA, DBO_PLATFORM_ROCM } dbo_platform;
 typedef struct dbo_hardware {
     char name[64], source[160], confidence[64];
     dbo_platform platform;
-    uint32_t sms;                          /* of a GPU (CUs on ROCm) */
-    double mem_gb;                         /* device memory, 1e9 bytes */
-    double peak_tflops[DBO_NUM_DTYPES];    /* dense; fp8 0: no such units, bf16's are used */
-    double hbm_gbps;                       /* read + write, data sheet */
-    double hbm_sm_fraction;                /* this share of the SMs saturates the memory */
+    uint32_t sms;                               /* of a GPU (CUs on ROCm) */
+    double mem_gb;                              /* device memory, 1e9 bytes */
+    double peak_tflops[DBO_NUM_DTYPES];         /* dense; fp8 0: no such units, bf16's are used */
+    double hbm_gbps;                            /* read + write, data sheet */
+    double hbm_sm_fraction;                     /* this share of the SMs saturates the memory */
     double flop_efficiency[DBO_NUM_PART_KINDS]; /* of the peak, by dbo_part_kind */
     double hbm_efficiency[DBO_NUM_PART_KINDS];  /* of hbm_gbps, by dbo_part_kind */
-    double kernel_ns;                      /* device time of a kernel beside its work */
+    double kernel_ns;                           /* device time of a kernel beside its work */
     /* links, one way, per GPU */
-    double nvlink_gbps;        /* reached by large transfers inside a domain */
-    double nic_gbps;           /* reached by large RDMA transfers */
-    uint32_t gpus_per_domain;  /* GPUs that NVLink (xGMI) joins */
+    double nvlink_gbps;       /* reached by large transfers inside a domain */
+    double nic_gbps;          /* reached by large RDMA transfers */
+    uint32_t gpus_per_domain; /* GPUs that NVLink (xGMI) joins */
     /* all-to-all kernels */
-    double ll_alpha_ns;        /* LL: latency of an empty dispatch or combine */
-    double ll_nvlink_fraction; /* LL: of nvlink_gbps, reached by its small messages */
-    double ht_alpha_ns;        /* HT: the same for a transfer */
-    double ht_counts_ns;       /* HT: layout seen by all to receive counts at the host */
+    double ll_alpha_ns;         /* LL: latency of an empty dispatch or combine */
+    double ll_nvlink_fraction;  /* LL: of nvlink_gbps, reached by its small messages */
+    double ht_alpha_ns;         /* HT: the same for a transfer */
+    double ht_counts_ns;        /* HT: layout seen by all to receive counts at the host */
     double ht_forward_fraction; /* HT: of nvlink_gbps, reached when rows also come from RDMA */
-    double comm_sm_gbps;       /* HT: bytes an SM moves; half of it when rows are forwarded */
-    uint32_t comm_sms;         /* HT: SMs that transfers get by default */
-    uint32_t ll_sms;           /* LL: SMs of its send and receive kernels; 0: all */
-    bool comm_needs_sms;       /* HT: transfers run on SMs (false: copy engines) */
+    double comm_sm_gbps;        /* HT: bytes an SM moves; half of it when rows are forwarded */
+    uint32_t comm_sms;          /* HT: SMs that transfers get by default */
+    uint32_t ll_sms;            /* LL: SMs of its send and receive kernels; 0: all */
+    bool comm_needs_sms;        /* HT: transfers run on SMs (false: copy engines) */
     double host_ns[DBO_CHARGE_COUNT]; /* by dbo_charge */
 } dbo_hardware;
 

@@ -9,6 +9,6 @@ return {
   nvlink_gbps = 160,      -- of 200 (DeepEP issue 16)
   nic_gbps = 45,          -- of 50: ConnectX-7, 400 Gb/s
   gpus_per_domain = 8,
-  source = "deepseek-ai/profile-data train.json (deviceProperties); DeepEP docs/legacy.md, issue 16",
+  source = "deepseek-ai/profile-data train.json (deviceProperties); DeepEP legacy.md, issue 16",
   confidence = "A for sms, memory, links; rest C",
 }
