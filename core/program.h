@@ -52,6 +52,8 @@ typedef enum dbo_code {
     DBO_CODE_COUNT
 } dbo_code;
 
+const char *dbo_code_name(dbo_code code); /* "A2A_POST"; "?" when unknown */
+
 #define DBO_NO_INDEX       UINT16_MAX
 #define DBO_STREAM_COMPUTE 0u
 #define DBO_STREAM_COMM    1u

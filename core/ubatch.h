@@ -41,7 +41,8 @@ struct dbo_ubatch {
     dbo_rank *rank;
     dbo_ubatch *ring;            /* all `count` ubatches of this forward, by id */
     dbo_stream compute, comm;    /* device streams, the same for all */
-    dbo_stream current_stream;
+    dbo_stream current_stream;   /* what the context believes; saved at a yield */
+    dbo_stream thread_stream;    /* what the ubatch's thread really has: where its work goes */
     dbo_event compute_done, comm_done;
     dbo_recv_hook recv_hook;
     dbo_forward_context forward;
@@ -61,7 +62,9 @@ dbo_status dbo_register_recv_hook(dbo_recv_hook hook);
 dbo_status dbo_maybe_run_recv_hook(void);
 /* Records `event` on the compute stream: the "previous event" of a transfer. */
 dbo_status dbo_get_previous_event(dbo_event event);
-/* The stream that work of the running ubatch goes to now; DBO_STREAM_COMPUTE's outside. */
+/* Makes any stream current, without an event; programs with more than two streams use it. */
+dbo_status dbo_switch_to_stream(dbo_stream stream);
+/* The device stream that work of the running ubatch goes to; 0 outside an ubatch. */
 dbo_stream dbo_current_stream(void);
 
 /* ---- for the wrapper: run fn in `count` ubatches of a rank ---- */
