@@ -24,7 +24,8 @@ static inline dbo_status run_op(const frame *f, const dbo_instr *instr)
     const dbo_seam *seam = &f->rank->seam;
     const dbo_program_op *op = &f->program->ops[instr->index];
     charge(seam, DBO_CHARGE_LAUNCH, op->kernels);
-    const dbo_op issued = {.id = f->base | op->id_bits, .cost = &op->cost, .io = op->io};
+    const dbo_op issued = {.id = f->base | op->id_bits, .cost = &op->cost, .io = op->io,
+                           .addresses = f->rank->addresses};
     return seam->device->launch(seam->device_self, f->rank->streams[instr->stream], &issued);
 }
 
@@ -42,6 +43,7 @@ static dbo_status run_post(const frame *f, const dbo_instr *instr)
         .previous = instr->previous == DBO_NO_INDEX ? DBO_NO_EVENT : rank->events[instr->previous],
         .cost = &post->cost,
         .io = post->io,
+        .addresses = rank->addresses,
     };
     dbo_flight *flight = &rank->flights[post->handle];
     charge(seam, DBO_CHARGE_POST, 1);

@@ -33,6 +33,7 @@ struct dbo_rank {
     /* the frame of programs: program-local number -> the device's */
     dbo_event *events;
     uint32_t num_events;
+    const uint64_t *addresses; /* of program buffers, by number; NULL without storage; borrowed */
     dbo_flight *flights;
     uint32_t num_flights;
 };

@@ -116,7 +116,8 @@ typedef struct dbo_a2a_args {
     dbo_stream stream;  /* the current stream */
     dbo_event previous; /* the transfer also waits for this event, or DBO_NO_EVENT */
     const dbo_a2a_cost *cost;
-    const dbo_op_io *io; /* or NULL */
+    const dbo_op_io *io;       /* or NULL */
+    const uint64_t *addresses; /* as in dbo_op */
 } dbo_a2a_args;
 
 typedef struct dbo_a2a_ops {

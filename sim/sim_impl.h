@@ -1,0 +1,262 @@
+/* sim_impl.h: the simulator's data, shared by its files. Private to sim/.
+ *
+ *     world.c     ranks, the event loop, parking, failures
+ *     stream.c    FIFO streams: issue, start, completion, waits
+ *     fluid.c     kernels of a GPU share its SMs and memory bandwidth
+ *     meet.c      all-to-alls: rendezvous (HT), flights (LL), receive counts
+ *     exchange.c  the host's collective
+ *     capture.c   graphs
+ *     numeric.c   inputs read at an op's start, outputs published at its end
+ *     device.c    the seam's tables over all that
+ *
+ * Entities (streams, then ranks) have numbers; an event is a 64-bit key, time << 20 | entity, so a
+ * heap of keys orders by (time, entity). A stream has at most one valid event: `due`; others in the
+ * heap are stale and skipped. A position on a stream is a count of items: an event (dbo_event) is
+ * (stream, count issued at its record), complete once that many items are done.
+ */
+#ifndef DBO_SIM_IMPL_H
+#define DBO_SIM_IMPL_H
+
+#include "sim/sim.h"
+
+#include <string.h>
+
+#define SIM_ENTITY_BITS 20
+#define SIM_NONE        UINT32_MAX
+#define SIM_MAX_NS      (INT64_C(1) << 43)
+#define SIM_RATE_ONE    65536 /* a kernel alone: 1 ns of its work a ns */
+#define SIM_MAX_SLOTS   DBO_MAX_UBATCHES
+
+typedef enum sim_item_kind {
+    SIM_OP,   /* a kernel */
+    SIM_WAIT, /* until stream `peer` has done `ns` items */
+    SIM_MEET, /* HT: a transfer, a rendezvous of all ranks */
+    SIM_SEND, /* LL: the sending kernel; bytes leave from its start */
+    SIM_RECV  /* LL: waits for the flight, then the receiving kernel */
+} sim_item_kind;
+
+
+typedef struct sim_numeric sim_numeric;
+
+typedef struct sim_item {
+    uint8_t kind;
+    uint8_t slot; /* transfers: the communicator */
+    uint16_t sms;       /* with hbm_mbps: 0 both: takes no part in sharing */
+    uint32_t sequence;  /* transfers: which of the communicator's */
+    int64_t not_before; /* the host time of its issue */
+    int64_t ns;         /* work alone; SIM_WAIT: the count to wait for */
+    dbo_op_id id;
+    union {
+        uint64_t bytes;    /* transfers */
+        uint32_t peer;     /* SIM_WAIT: the other stream */
+        uint32_t hbm_mbps; /* SIM_OP */
+    };
+    sim_numeric *numeric;
+} sim_item;
+
+typedef struct sim_transfer { /* LL: one rank's part in a meet */
+    int64_t flight_ns; /* first byte sent to last byte received, all ranks sending together */
+    int64_t port_ns;   /* of it, how long the NIC is busy */
+    int64_t recv_ns;
+    int64_t sent_ns, landed_ns; /* its send began; its bytes are everywhere */
+    uint64_t bytes;
+    uint16_t recv_sms;
+    bool sent;
+} sim_transfer;
+
+typedef enum sim_state {
+    SIM_IDLE,     /* nothing queued */
+    SIM_BLOCKED,  /* head waits: another stream, a meet */
+    SIM_STARTING, /* head starts at `due` */
+    SIM_RUNNING   /* head ends at `due` (with sharing: at the present rates) */
+} sim_state;
+
+typedef struct sim_waiter {
+    uint32_t next;
+    uint64_t count;
+} sim_waiter;
+
+typedef struct sim_stream {
+    sim_item *ring;
+    uint32_t mask, number; /* number: the trace's */
+    uint32_t rank;
+    uint32_t state;
+    uint64_t issued, done;
+    int64_t due, started;
+    uint32_t first_waiter; /* entities that wait for this stream */
+    sim_waiter waiter;     /* my place in another's chain of waiters */
+    uint32_t next_member;  /* of the meet that I wait in */
+    bool met;              /* my head, a rendezvous, has met and only awaits its start */
+    /* sharing */
+    uint64_t remaining; /* ns of work << 16 */
+    uint32_t rate;
+    uint32_t shares; /* is among the running of its GPU */
+} sim_stream;
+
+typedef struct sim_event {
+    uint32_t stream; /* SIM_NONE: never recorded */
+    uint32_t capture; /* 0: none; else the capture that it was recorded in, and: */
+    uint64_t count;
+    uint32_t record; /* ... its record there */
+    bool free;
+} sim_event;
+
+#define SIM_MAX_RUNNING 16
+
+typedef struct sim_gpu {
+    uint32_t num_running;
+    uint32_t running[SIM_MAX_RUNNING]; /* streams */
+    int64_t updated_ns;
+} sim_gpu;
+
+typedef struct sim_capture sim_capture;
+typedef struct sim_graph sim_graph;
+
+typedef enum sim_reason { SIM_AWAKE, SIM_AT_STREAM, SIM_AT_EXCHANGE, SIM_AT_COUNTS, SIM_AT_TIME } sim_reason;
+
+typedef struct sim_rank {
+    dbo_sim *sim;
+    uint32_t id;
+    int64_t host_ns;
+    dbo_context *context; /* of main */
+    dbo_context *parked;  /* whoever held the turn when the rank blocked */
+    bool ended;
+    uint32_t reason;   /* sim_reason, while blocked, and at what: */
+    uint32_t blocked_on; /* ... a stream, or a communicator and the number of its transfer */
+    uint32_t blocked_sequence;
+    sim_waiter waiter;
+    dbo_error failure; /* last refusal of a hot call */
+    uint32_t compute_sms, comm_sms;
+    uint32_t num_streams, cap_streams;
+    uint32_t *streams; /* device stream number -> entity */
+    sim_event *events;
+    uint32_t num_events, cap_events;
+    sim_gpu gpu;
+    int64_t port_free_ns;
+    uint32_t posted[SIM_MAX_SLOTS];
+    sim_capture *capture; /* in progress, or NULL */
+    uint32_t num_captures;
+    sim_graph **graphs;
+    uint32_t num_graphs;
+    /* exchange */
+    const char *tag;
+    uint64_t sequence;
+    int32_t *matrix;
+    const int32_t *column;
+    uint32_t rows;
+    /* memory */
+    void **blocks;
+    uint32_t num_blocks, cap_blocks;
+} sim_rank;
+
+typedef struct sim_meet {
+    dbo_op_id id; /* without the rank */
+    uint32_t arrived, completed;
+    int64_t start_ns;   /* the latest arrival so far */
+    int64_t landed_ns;  /* LL: the latest landing so far */
+    int64_t counts_ns;  /* HT: from the start to the receive counts */
+    uint32_t first_member; /* streams that wait in it */
+    uint32_t first_host;   /* ranks that wait for receive counts, chained by waiter.next */
+    sim_transfer *transfers; /* LL: by rank, or NULL */
+} sim_meet;
+
+typedef struct sim_comm { /* a communicator: meets by sequence number, in a growing ring */
+    sim_meet *meets;
+    uint32_t mask, oldest, newest; /* live: oldest <= sequence < newest */
+} sim_comm;
+
+struct dbo_sim {
+    dbo_sim_options options;
+    uint32_t *class_of;
+    int64_t now_ns;
+    uint64_t *heap;
+    uint32_t heap_size, heap_cap;
+    bool heap_hole; /* the top has been taken and not yet refilled */
+    sim_stream *streams;
+    uint32_t num_streams, cap_streams;
+    sim_rank *ranks;
+    uint32_t num_ranks; /* simulated */
+    uint32_t num_ended, num_arrived;
+    sim_comm comms[SIM_MAX_SLOTS];
+    dbo_context *world;
+    dbo_fiber_pool *pool;
+    dbo_sim_main main;
+    void *main_arg;
+    bool failed;
+    dbo_error failure;
+    uint32_t polls;
+    int64_t host_ns[DBO_CHARGE_COUNT];
+};
+
+/* Ranks' entities come after all that streams can have. */
+#define SIM_FIRST_RANK ((1u << SIM_ENTITY_BITS) - DBO_MAX_RANKS)
+
+/* world.c */
+void sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity);
+dbo_status sim_park(sim_rank *rank, sim_reason reason);
+void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns);
+/* Stops the world with this failure (the first counts); returns its status. */
+dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Keeps the sentence of a refused call for device.status. */
+dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* stream.c */
+uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
+void sim_stream_fini(sim_stream *stream);
+/* Waits for room, stamps the host time, queues. */
+dbo_status sim_issue(sim_rank *rank, uint32_t stream, sim_item *item);
+dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item); /* no depth limit */
+void sim_stream_event(dbo_sim *sim, uint32_t stream);
+void sim_await(dbo_sim *sim, uint32_t entity, uint32_t stream, uint64_t count);
+/* The head's work of `ns` begins at start_ns (>= now; sharing: = now). */
+void sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
+void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
+                   int64_t start_ns, int64_t end_ns);
+static inline bool sim_needs_start(const sim_item *item)
+{
+    return item->sms != 0 || item->numeric != NULL || (item->kind == SIM_OP && item->hbm_mbps != 0);
+}
+static inline sim_item *sim_head(sim_stream *s) { return &s->ring[s->done & s->mask]; }
+
+/* fluid.c */
+void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns);
+void sim_share_end(dbo_sim *sim, uint32_t stream);
+
+/* meet.c */
+dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out);
+dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream);
+dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle);
+void sim_meet_join(dbo_sim *sim, uint32_t stream, int64_t at_ns);  /* a MEET at its stream's head */
+void sim_send_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns); /* a SEND starts */
+void sim_recv_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns); /* a RECV at the head */
+void sim_meet_leave(dbo_sim *sim, const sim_item *item); /* a MEET or RECV has completed */
+/* Opens the meet of a transfer that is being queued; LL: keeps the rank's part in it. */
+dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
+                         uint32_t rank, const sim_transfer *transfer);
+bool sim_has_sent(const sim_meet *meet, uint32_t rank); /* LL: its send has begun */
+void sim_comms_fini(dbo_sim *sim);
+
+/* exchange.c */
+dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, const int32_t *column,
+                        uint32_t rows, int32_t *matrix);
+
+/* capture.c */
+extern const dbo_graph_ops sim_graph_table;
+bool sim_captures(const sim_rank *rank, dbo_stream stream);
+dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
+                            const sim_transfer *transfer);
+dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream);
+dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
+uint32_t sim_capture_post(sim_rank *rank, uint32_t slot);
+void sim_capture_fini(sim_rank *rank);
+
+/* numeric.c */
+sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);
+void sim_numeric_start(sim_numeric *numeric);
+void sim_numeric_publish(sim_numeric *numeric); /* and frees */
+extern const dbo_mem_ops sim_mem_table;
+void sim_mem_fini(sim_rank *rank);
+
+#endif

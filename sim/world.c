@@ -1,0 +1,331 @@
+/* world.c: ranks, the event loop, parking, failures.
+ *
+ * The loop takes the smallest key. A rank event continues the rank, which runs ahead on its own
+ * clock until it parks or ends; a stream event starts or ends the stream's head. The heap is 4-ary;
+ * the slot of the key being handled is refilled by the first key scheduled meanwhile (`heap_hole`),
+ * which halves the work of the common "one ends, the next begins".
+ */
+#include "sim/sim_impl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the heap ---- */
+
+static void sift_down(uint64_t *heap, uint32_t size, uint64_t key)
+{
+    uint32_t i = 0;
+    for (;;) {
+        uint32_t child = 4 * i + 1, least = child;
+        if (child >= size)
+            break;
+        uint32_t last = child + 4 < size ? child + 4 : size;
+        for (uint32_t c = child + 1; c < last; c++)
+            least = heap[c] < heap[least] ? c : least;
+        if (heap[least] >= key)
+            break;
+        heap[i] = heap[least];
+        i = least;
+    }
+    heap[i] = key;
+}
+
+static bool grow_heap(dbo_sim *sim)
+{
+    uint32_t cap = sim->heap_cap ? sim->heap_cap * 2 : 1024;
+    uint64_t *grown = realloc(sim->heap, cap * sizeof *grown);
+    if (!grown)
+        return false;
+    sim->heap = grown;
+    sim->heap_cap = cap;
+    return true;
+}
+
+void sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity)
+{
+    if (__builtin_expect(at_ns >= SIM_MAX_NS, 0)) {
+        sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours", (double)SIM_MAX_NS / 3.6e12);
+        at_ns = SIM_MAX_NS - 1;
+    }
+    uint64_t key = (uint64_t)at_ns << SIM_ENTITY_BITS | entity;
+    if (sim->heap_hole) {
+        sim->heap_hole = false;
+        sift_down(sim->heap, sim->heap_size, key);
+        return;
+    }
+    if (sim->heap_size == sim->heap_cap && !grow_heap(sim)) {
+        sim_fail(sim, DBO_NO_MEMORY, "out of memory for events");
+        return;
+    }
+    uint32_t i = sim->heap_size++;
+    while (i > 0 && sim->heap[(i - 1) / 4] > key) {
+        sim->heap[i] = sim->heap[(i - 1) / 4];
+        i = (i - 1) / 4;
+    }
+    sim->heap[i] = key;
+}
+
+static void close_hole(dbo_sim *sim)
+{
+    if (!sim->heap_hole)
+        return;
+    sim->heap_hole = false;
+    uint64_t last = sim->heap[--sim->heap_size];
+    if (sim->heap_size > 0)
+        sift_down(sim->heap, sim->heap_size, last);
+}
+
+/* ---- failures ---- */
+
+dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
+{
+    if (sim->failed)
+        return status;
+    char text[sizeof sim->failure.message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    dbo_fail(&sim->failure, status, NULL, "%s", text);
+    sim->failed = true;
+    return status;
+}
+
+dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
+{
+    char text[sizeof rank->failure.message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return dbo_fail(&rank->failure, status, NULL, "%s", text);
+}
+
+/* ---- parking ---- */
+
+static void mark(sim_rank *rank, dbo_mark_kind kind)
+{
+    const dbo_sim_options *options = &rank->sim->options;
+    if (!options->trace || !options->trace->mark)
+        return;
+    const dbo_mark m = {.host_ns = rank->host_ns,
+                        .rank = (uint16_t)rank->id,
+                        .ubatch = DBO_MARK_MAIN,
+                        .kind = (uint8_t)kind};
+    options->trace->mark(options->trace_self, &m);
+}
+
+dbo_status sim_park(sim_rank *rank, sim_reason reason)
+{
+    dbo_sim *sim = rank->sim;
+    if (sim->failed)
+        return DBO_ABORTED;
+    rank->reason = reason;
+    mark(rank, DBO_MARK_PARK);
+    rank->parked = dbo_context_self();
+    dbo_context_switch(sim->world);
+    rank->parked = NULL;
+    if (sim->failed)
+        return DBO_ABORTED;
+    mark(rank, DBO_MARK_UNPARK);
+    return DBO_OK;
+}
+
+void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns)
+{
+    rank->reason = SIM_AWAKE;
+    if (rank->host_ns < at_ns)
+        rank->host_ns = at_ns;
+    sim_schedule(sim, sim->now_ns, SIM_FIRST_RANK + rank->id);
+}
+
+/* ---- what everybody waits for, when nothing can move ---- */
+
+static void describe_item(char *out, size_t size, const sim_item *item)
+{
+    snprintf(out, size, "%s of ubatch %u, layer %u", dbo_op_kind_name(dbo_op_id_kind(item->id)),
+             dbo_op_id_ubatch(item->id), dbo_op_id_layer(item->id));
+}
+
+/* The lowest rank that has not come to the meet of a stream's head; SIM_NONE: all have. */
+static uint32_t missing_rank(dbo_sim *sim, const sim_item *item)
+{
+    const sim_comm *comm = &sim->comms[item->slot];
+    if (item->sequence - comm->oldest >= comm->newest - comm->oldest)
+        return 0;
+    const sim_meet *meet = &comm->meets[item->sequence & comm->mask];
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        bool here = false;
+        for (uint32_t s = meet->first_member; s != SIM_NONE && !here; s = sim->streams[s].next_member)
+            here = sim->streams[s].rank == r && sim_head(&sim->streams[s])->kind == SIM_MEET;
+        if (!here && !sim_has_sent(meet, r))
+            return r;
+    }
+    return SIM_NONE;
+}
+
+static dbo_status fail_at_stream(dbo_sim *sim, const sim_rank *rank, uint32_t index)
+{
+    for (uint32_t hops = 0; hops < sim->num_streams; hops++) {
+        sim_stream *s = &sim->streams[index];
+        if (s->done == s->issued)
+            break;
+        const sim_item *head = sim_head(s);
+        char what[96];
+        describe_item(what, sizeof what, head);
+        if (head->kind == SIM_WAIT) {
+            index = head->peer;
+            continue;
+        }
+        uint32_t missing = missing_rank(sim, head);
+        if (missing == SIM_NONE)
+            break;
+        return sim_fail(sim, DBO_DEADLOCK, "rank %u waits for %s, which rank %u never posted",
+                        rank->id, what, missing);
+    }
+    return sim_fail(sim, DBO_DEADLOCK, "rank %u waits for work that was never issued to stream %u",
+                    rank->id, sim->streams[index].number);
+}
+
+static dbo_status fail_at_exchange(dbo_sim *sim, const sim_rank *rank)
+{
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        const sim_rank *other = &sim->ranks[r];
+        if (!other->ended && other->reason == SIM_AT_EXCHANGE)
+            continue;
+        return sim_fail(sim, DBO_DEADLOCK,
+                        "rank %u waits in exchange '%s' %llu for rank %u, which %s", rank->id,
+                        rank->tag, (unsigned long long)rank->sequence, r,
+                        other->ended ? "has ended without it" : "waits elsewhere");
+    }
+    return sim_fail(sim, DBO_INTERNAL, "an exchange has met and nobody was woken");
+}
+
+/* Nothing is scheduled: is it the end, or are ranks or streams stuck? */
+static dbo_status check_quiet(dbo_sim *sim)
+{
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        const sim_rank *rank = &sim->ranks[r];
+        if (rank->ended)
+            continue;
+        if (rank->reason == SIM_AT_EXCHANGE)
+            return fail_at_exchange(sim, rank);
+        if (rank->reason == SIM_AT_STREAM)
+            return fail_at_stream(sim, rank, rank->blocked_on);
+        return sim_fail(sim, DBO_DEADLOCK,
+                        "rank %u waits for the receive counts of transfer %u of ubatch %u, which "
+                        "not every rank has posted",
+                        r, rank->blocked_sequence, rank->blocked_on);
+    }
+    for (uint32_t s = 0; s < sim->num_streams; s++)
+        if (sim->streams[s].done != sim->streams[s].issued)
+            return fail_at_stream(sim, &sim->ranks[sim->streams[s].rank], s);
+    return DBO_OK;
+}
+
+/* ---- the loop ---- */
+
+static void rank_main(void *arg)
+{
+    sim_rank *rank = arg;
+    dbo_sim *sim = rank->sim;
+    dbo_error error = {0};
+    dbo_status status = sim->main(sim->main_arg, rank->id, &error);
+    if (status != DBO_OK && !sim->failed) {
+        if (error.status == DBO_OK)
+            dbo_fail(&error, status, NULL, "%s", dbo_status_text(status));
+        sim->failed = true;
+        sim->failure = error;
+        if (sim->num_ranks > 1)
+            dbo_error_prefix(&sim->failure, "rank %u", rank->id);
+    }
+    rank->ended = true;
+    sim->num_ended++;
+    dbo_context_leave(sim->world);
+}
+
+static void poll_cancelled(dbo_sim *sim)
+{
+    if ((++sim->polls & 4095) == 0 && sim->options.cancelled &&
+        sim->options.cancelled(sim->options.cancelled_arg))
+        sim_fail(sim, DBO_CANCELLED, "stopped at %.3f ms of simulated time",
+                 (double)sim->now_ns / 1e6);
+}
+
+static void loop(dbo_sim *sim)
+{
+    while (sim->heap_size > 0 && !sim->failed) {
+        uint64_t key = sim->heap[0];
+        uint32_t entity = (uint32_t)key & ((1u << SIM_ENTITY_BITS) - 1);
+        sim->now_ns = (int64_t)(key >> SIM_ENTITY_BITS);
+        sim->heap_hole = true;
+        if (entity < SIM_FIRST_RANK)
+            sim_stream_event(sim, entity);
+        else if (sim->ranks[entity - SIM_FIRST_RANK].parked)
+            dbo_context_switch(sim->ranks[entity - SIM_FIRST_RANK].parked);
+        close_hole(sim);
+        poll_cancelled(sim);
+    }
+}
+
+/* After a failure every parked rank is continued, finds that the world has failed, and returns. */
+static void release_ranks(dbo_sim *sim)
+{
+    sim->heap_hole = false;
+    for (uint32_t r = 0; r < sim->num_ranks; r++)
+        while (!sim->ranks[r].ended && sim->ranks[r].parked)
+            dbo_context_switch(sim->ranks[r].parked);
+    sim->heap_size = 0;
+}
+
+static dbo_status make_contexts(dbo_sim *sim, dbo_error *err)
+{
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        sim_rank *rank = &sim->ranks[r];
+        rank->ended = false;
+        rank->reason = SIM_AWAKE;
+        rank->context =
+            dbo_context_create(sim->options.contexts, sim->pool, rank_main, rank, err);
+        if (!rank->context)
+            return DBO_NO_MEMORY;
+        rank->parked = rank->context;
+        sim_schedule(sim, sim->now_ns, SIM_FIRST_RANK + r);
+    }
+    return DBO_OK;
+}
+
+dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *err)
+{
+    sim->main = main;
+    sim->main_arg = arg;
+    sim->num_ended = sim->num_arrived = 0;
+    sim->failed = false;
+    sim->world = dbo_context_adopt(sim->options.contexts, err);
+    if (!sim->world)
+        return DBO_NO_MEMORY;
+    dbo_status status = make_contexts(sim, err);
+    if (status == DBO_OK) {
+        loop(sim);
+        if (!sim->failed)
+            check_quiet(sim);
+        if (sim->failed)
+            release_ranks(sim);
+    }
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        dbo_context_destroy(sim->ranks[r].context);
+        sim->ranks[r].context = NULL;
+    }
+    dbo_context_destroy(sim->world);
+    sim->world = NULL;
+    if (status == DBO_OK && sim->failed) {
+        status = sim->failure.status;
+        if (err)
+            *err = sim->failure;
+    }
+    return status;
+}
+
+int64_t dbo_sim_now_ns(const dbo_sim *sim) { return sim->now_ns; }
+
+dbo_fiber_pool *dbo_sim_pool(dbo_sim *sim) { return sim->pool; }
