@@ -159,6 +159,8 @@ typedef enum dbo_span_part {
 
 #define DBO_NETWORK_STREAM 255u /* the `stream` of a flight: no stream at all */
 
+#define DBO_SPAN_MAX_BYTES ((UINT64_C(1) << 40) - 1)
+
 /* 32 bytes. Times are the device's, in ns. */
 typedef struct dbo_span {
     dbo_op_id id;

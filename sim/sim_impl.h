@@ -17,6 +17,7 @@
 #ifndef DBO_SIM_IMPL_H
 #define DBO_SIM_IMPL_H
 
+#include "core/program.h"
 #include "sim/sim.h"
 
 #include <string.h>
@@ -249,8 +250,13 @@ dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *i
                             const sim_transfer *transfer);
 dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream);
 dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
-uint32_t sim_capture_post(sim_rank *rank, uint32_t slot);
+uint32_t sim_capture_post(sim_rank *rank, uint32_t slot); /* its number within the graph */
+const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
+                                          dbo_op_id *id);
 void sim_capture_fini(sim_rank *rank);
+
+/* device.c */
+dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 
 /* numeric.c */
 sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);

@@ -57,10 +57,10 @@ void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint3
     const dbo_span span = {.id = item->id,
                            .start_ns = start_ns,
                            .end_ns = end_ns,
-                           .bytes = item->kind >= SIM_MEET ? item->bytes : 0,
-                           .sms = item->sms,
-                           .part = (uint64_t)part,
-                           .stream = number};
+                           .bytes = (item->kind >= SIM_MEET ? item->bytes : 0) & DBO_SPAN_MAX_BYTES,
+                           .sms = item->sms & 0xfffu,
+                           .part = (unsigned)part & 0xfu,
+                           .stream = number & 0xffu};
     sim->options.trace->span(sim->options.trace_self, &span);
 }
 

@@ -231,7 +231,8 @@ static void rank_main(void *arg)
     sim_rank *rank = arg;
     dbo_sim *sim = rank->sim;
     dbo_error error = {0};
-    dbo_status status = sim->main(sim->main_arg, rank->id, &error);
+    dbo_status status =
+        sim->failed ? DBO_ABORTED : sim->main(sim->main_arg, rank->id, &error);
     if (status != DBO_OK && !sim->failed) {
         if (error.status == DBO_OK)
             dbo_fail(&error, status, NULL, "%s", dbo_status_text(status));
@@ -318,6 +319,7 @@ dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *er
     }
     dbo_context_destroy(sim->world);
     sim->world = NULL;
+    sim->heap_size = 0;
     if (status == DBO_OK && sim->failed) {
         status = sim->failure.status;
         if (err)

@@ -1,0 +1,306 @@
+/* capture.c: graphs. A capture collects items instead of queueing them; a replay queues them all.
+ *
+ * The stream that capture begins on is the origin. Another stream is drawn in when it waits for an
+ * event recorded in the capture, and must rejoin: the origin's last item has to come after the other
+ * stream's last one. `cover[a][b]` is how many items of b are known to precede the tail of a.
+ * Positions in a graph count from its start, per captured stream; a replay adds where the stream
+ * stands. The origin is replayed on the launching stream, each other on a stream of the graph's own.
+ */
+#include "sim/sim_impl.h"
+
+#include <stdlib.h>
+
+typedef struct capture_node {
+    sim_item item;         /* SIM_WAIT: peer is a captured stream's index */
+    sim_transfer transfer; /* of a SEND */
+    uint32_t stream;       /* captured stream's index */
+} capture_node;
+
+typedef struct capture_record {
+    uint32_t stream;
+    uint64_t cover[DBO_MAX_STREAMS];
+} capture_record;
+
+struct sim_capture {
+    uint32_t id, num_streams, num_nodes, cap_nodes, num_records, cap_records;
+    dbo_stream streams[DBO_MAX_STREAMS]; /* device numbers, origin first */
+    uint64_t cover[DBO_MAX_STREAMS][DBO_MAX_STREAMS];
+    uint32_t posts[SIM_MAX_SLOTS];
+    capture_node *nodes;
+    capture_record *records;
+};
+
+struct sim_graph {
+    uint32_t num_streams, num_nodes;
+    uint32_t entities[DBO_MAX_STREAMS]; /* [0] unused: the launching stream */
+    uint32_t posts[SIM_MAX_SLOTS];
+    capture_node *nodes;
+};
+
+static uint32_t index_in(const sim_capture *capture, dbo_stream stream)
+{
+    uint32_t i = 0;
+    while (i < capture->num_streams && capture->streams[i] != stream)
+        i++;
+    return i;
+}
+
+bool sim_captures(const sim_rank *rank, dbo_stream stream)
+{
+    return rank->capture && index_in(rank->capture, stream) < rank->capture->num_streams;
+}
+
+static void capture_destroy(sim_capture *capture)
+{
+    if (!capture)
+        return;
+    free(capture->nodes);
+    free(capture->records);
+    free(capture);
+}
+
+static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item,
+                           const sim_transfer *transfer)
+{
+    sim_capture *c = rank->capture;
+    if (c->num_nodes == c->cap_nodes) {
+        uint32_t cap = c->cap_nodes ? c->cap_nodes * 2 : 256;
+        capture_node *grown = cap > c->cap_nodes ? realloc(c->nodes, cap * sizeof *grown) : NULL;
+        if (!grown)
+            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+        c->nodes = grown;
+        c->cap_nodes = cap;
+    }
+    capture_node *node = &c->nodes[c->num_nodes++];
+    node->item = *item;
+    node->transfer = transfer ? *transfer : (sim_transfer){0};
+    node->stream = stream;
+    c->cover[stream][stream]++;
+    return DBO_OK;
+}
+
+dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
+                            const sim_transfer *transfer)
+{
+    if (item->numeric)
+        return sim_refuse(rank, DBO_UNSUPPORTED,
+                          "ops that compute numbers cannot be captured in a graph");
+    return add_node(rank, index_in(rank->capture, stream), item, transfer);
+}
+
+uint32_t sim_capture_post(sim_rank *rank, uint32_t slot) { return rank->capture->posts[slot]++; }
+
+const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
+                                          dbo_op_id *id)
+{
+    const sim_capture *c = rank->capture;
+    for (uint32_t i = c->num_nodes; i-- > 0;) {
+        const capture_node *node = &c->nodes[i];
+        if (node->item.kind != SIM_SEND || node->item.slot != slot ||
+            node->item.sequence != sequence)
+            continue;
+        *id = node->item.id;
+        return &node->transfer;
+    }
+    return NULL;
+}
+
+dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream)
+{
+    sim_capture *c = rank->capture;
+    if (c->num_records == c->cap_records) {
+        uint32_t cap = c->cap_records ? c->cap_records * 2 : 64;
+        capture_record *grown = cap > c->cap_records ? realloc(c->records, cap * sizeof *grown) : NULL;
+        if (!grown)
+            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+        c->records = grown;
+        c->cap_records = cap;
+    }
+    uint32_t index = index_in(c, stream);
+    capture_record *record = &c->records[c->num_records];
+    record->stream = index;
+    memcpy(record->cover, c->cover[index], sizeof record->cover);
+    rank->events[event] = (sim_event){.stream = rank->streams[stream],
+                                      .capture = c->id,
+                                      .count = c->cover[index][index],
+                                      .record = c->num_records++};
+    return DBO_OK;
+}
+
+dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
+{
+    sim_capture *c = rank->capture;
+    const sim_event *e = &rank->events[event];
+    if (e->stream == SIM_NONE)
+        return DBO_OK;
+    uint32_t index = index_in(c, stream);
+    if (e->capture != c->id)
+        return index == c->num_streams
+                   ? sim_refuse(rank, DBO_REFUSED, "an event of an earlier capture is waited for")
+                   : sim_refuse(rank, DBO_REFUSED,
+                                "a captured stream waits for an event recorded outside the capture");
+    if (index == DBO_MAX_STREAMS)
+        return sim_refuse(rank, DBO_LIMIT, "more than %u streams in a capture", DBO_MAX_STREAMS);
+    if (index == c->num_streams)
+        c->streams[c->num_streams++] = stream;
+    const capture_record *record = &c->records[e->record];
+    for (uint32_t i = 0; i < DBO_MAX_STREAMS; i++)
+        if (i != index && record->cover[i] > c->cover[index][i])
+            c->cover[index][i] = record->cover[i];
+    const sim_item wait = {.kind = SIM_WAIT, .peer = record->stream, .ns = (int64_t)e->count};
+    return add_node(rank, index, &wait, NULL);
+}
+
+/* ---- the graph table ---- */
+
+static dbo_status graph_begin(void *self, dbo_stream stream)
+{
+    sim_rank *rank = self;
+    if (rank->capture)
+        return sim_refuse(rank, DBO_REFUSED, "a capture begins inside another");
+    rank->capture = calloc(1, sizeof *rank->capture);
+    if (!rank->capture)
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+    rank->capture->id = ++rank->num_captures;
+    rank->capture->streams[0] = stream;
+    rank->capture->num_streams = 1;
+    return DBO_OK;
+}
+
+static bool graph_is_capturing(void *self) { return ((sim_rank *)self)->capture != NULL; }
+
+static void graph_abandon(void *self)
+{
+    sim_rank *rank = self;
+    capture_destroy(rank->capture);
+    rank->capture = NULL;
+}
+
+/* The first stream that the origin does not wait for at the end; num_streams: all have rejoined. */
+static uint32_t unjoined(const sim_capture *c)
+{
+    uint32_t i = 1;
+    while (i < c->num_streams && c->cover[0][i] >= c->cover[i][i])
+        i++;
+    return i < c->num_streams ? i : c->num_streams;
+}
+
+static dbo_status instantiate(sim_rank *rank, sim_capture *c, dbo_graph *out)
+{
+    dbo_error error = {0};
+    sim_graph **grown = realloc(rank->graphs, (rank->num_graphs + 1) * sizeof *grown);
+    if (!grown)
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+    rank->graphs = grown;
+    sim_graph *graph = calloc(1, sizeof *graph);
+    if (!graph)
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+    for (uint32_t i = 1; i < c->num_streams; i++) {
+        graph->entities[i] = sim_stream_create(rank->sim, rank->id, c->streams[i], &error);
+        if (graph->entities[i] == SIM_NONE) {
+            free(graph);
+            return sim_refuse(rank, error.status, "%s", error.message);
+        }
+    }
+    graph->num_streams = c->num_streams;
+    graph->num_nodes = c->num_nodes;
+    graph->nodes = c->nodes;
+    memcpy(graph->posts, c->posts, sizeof graph->posts);
+    c->nodes = NULL;
+    *out = rank->num_graphs;
+    rank->graphs[rank->num_graphs++] = graph;
+    return DBO_OK;
+}
+
+static dbo_status graph_end(void *self, dbo_graph *out)
+{
+    sim_rank *rank = self;
+    sim_capture *c = rank->capture;
+    if (!c)
+        return sim_refuse(rank, DBO_REFUSED, "a capture ends that has not begun");
+    rank->capture = NULL;
+    uint32_t loose = unjoined(c);
+    dbo_status status =
+        loose < c->num_streams
+            ? sim_refuse(rank, DBO_REFUSED,
+                         "the capture ends while stream %u has not rejoined: stream %u does not "
+                         "wait for its last work",
+                         c->streams[loose], c->streams[0])
+            : instantiate(rank, c, out);
+    capture_destroy(c);
+    return status;
+}
+
+static dbo_status replay_node(sim_rank *rank, const capture_node *node, const uint32_t *entities,
+                              const uint64_t *bases, uint32_t step)
+{
+    dbo_sim *sim = rank->sim;
+    sim_item item = node->item;
+    item.not_before = rank->host_ns;
+    if (item.kind == SIM_WAIT) {
+        item.ns += (int64_t)bases[item.peer];
+        item.peer = entities[item.peer];
+        return sim_enqueue(sim, entities[node->stream], &item);
+    }
+    item.id = (item.id & ~((uint64_t)(DBO_MAX_STEPS - 1) << 50)) | (uint64_t)step << 50;
+    if (item.kind != SIM_OP)
+        item.sequence += rank->posted[item.slot];
+    if (item.kind == SIM_SEND || item.kind == SIM_MEET)
+        DBO_TRY(sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
+                              item.kind == SIM_SEND ? &node->transfer : NULL));
+    return sim_enqueue(sim, entities[node->stream], &item);
+}
+
+static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, uint32_t step)
+{
+    sim_rank *rank = self;
+    if (rank->capture)
+        return sim_refuse(rank, DBO_REFUSED, "a graph is replayed inside a capture");
+    if (number >= rank->num_graphs || !rank->graphs[number])
+        return sim_refuse(rank, DBO_INVALID, "graph %u does not exist", number);
+    const sim_graph *graph = rank->graphs[number];
+    uint32_t entities[DBO_MAX_STREAMS];
+    uint64_t bases[DBO_MAX_STREAMS];
+    for (uint32_t i = 0; i < graph->num_streams; i++) {
+        entities[i] = i == 0 ? rank->streams[stream] : graph->entities[i];
+        bases[i] = rank->sim->streams[entities[i]].issued;
+    }
+    for (uint32_t i = 0; i < graph->num_nodes; i++)
+        DBO_TRY(replay_node(rank, &graph->nodes[i], entities, bases, step));
+    for (uint32_t slot = 0; slot < SIM_MAX_SLOTS; slot++)
+        rank->posted[slot] += graph->posts[slot];
+    return DBO_OK;
+}
+
+static void graph_destroy(void *self, dbo_graph number)
+{
+    sim_rank *rank = self;
+    if (number >= rank->num_graphs || !rank->graphs[number])
+        return;
+    free(rank->graphs[number]->nodes);
+    free(rank->graphs[number]);
+    rank->graphs[number] = NULL;
+}
+
+const dbo_graph_ops sim_graph_table = {
+    .begin = graph_begin,
+    .is_capturing = graph_is_capturing,
+    .end = graph_end,
+    .abandon = graph_abandon,
+    .replay = graph_replay,
+    .destroy = graph_destroy,
+};
+
+void sim_capture_fini(sim_rank *rank)
+{
+    capture_destroy(rank->capture);
+    for (uint32_t i = 0; i < rank->num_graphs; i++)
+        graph_destroy(rank, i);
+    free(rank->graphs);
+}
+
+uint32_t dbo_sim_graph_nodes(const dbo_sim *sim, uint32_t rank, dbo_graph graph)
+{
+    const sim_rank *r = &sim->ranks[rank];
+    return graph < r->num_graphs && r->graphs[graph] ? r->graphs[graph]->num_nodes : 0;
+}

@@ -1,0 +1,387 @@
+/* device.c: the seam's tables over the simulator, and the making of a world. */
+#include "sim/sim_impl.h"
+
+#include "sim/cost.h"
+
+#include <stdlib.h>
+
+/* ---- host ---- */
+
+static int64_t host_now_ns(void *self) { return ((const sim_rank *)self)->host_ns; }
+
+static void host_charge(void *self, dbo_charge kind, uint32_t count)
+{
+    sim_rank *rank = self;
+    rank->host_ns += rank->sim->host_ns[kind] * count;
+}
+
+static bool host_cancelled(void *self)
+{
+    const dbo_sim *sim = ((const sim_rank *)self)->sim;
+    return sim->failed || (sim->options.cancelled && sim->options.cancelled(sim->options.cancelled_arg));
+}
+
+static const dbo_host_ops host_table = {
+    .now_ns = host_now_ns, .charge = host_charge, .cancelled = host_cancelled};
+
+/* ---- streams and events ---- */
+
+static bool grow(void **array, uint32_t count, uint32_t *cap, size_t size)
+{
+    if (count < *cap)
+        return true;
+    uint32_t larger = *cap ? *cap * 2 : 8;
+    void *grown = realloc(*array, larger * size);
+    if (!grown)
+        return false;
+    *array = grown;
+    *cap = larger;
+    return true;
+}
+
+static dbo_status device_stream_create(void *self, const char *name, dbo_stream *out)
+{
+    sim_rank *rank = self;
+    (void)name; /* lanes are named by programs */
+    if (rank->num_streams >= DBO_NETWORK_STREAM)
+        return sim_refuse(rank, DBO_LIMIT, "more than %u streams on a rank", DBO_NETWORK_STREAM);
+    if (!grow((void **)&rank->streams, rank->num_streams, &rank->cap_streams,
+              sizeof *rank->streams))
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a stream");
+    dbo_error error = {0};
+    uint32_t entity = sim_stream_create(rank->sim, rank->id, rank->num_streams, &error);
+    if (entity == SIM_NONE)
+        return sim_refuse(rank, error.status, "%s", error.message);
+    *out = rank->num_streams;
+    rank->streams[rank->num_streams++] = entity;
+    return DBO_OK;
+}
+
+static dbo_status device_event_create(void *self, dbo_event *out)
+{
+    sim_rank *rank = self;
+    uint32_t i = 0;
+    while (i < rank->num_events && !rank->events[i].free)
+        i++;
+    if (i == rank->num_events) {
+        if (!grow((void **)&rank->events, i, &rank->cap_events, sizeof *rank->events))
+            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an event");
+        rank->num_events++;
+    }
+    rank->events[i] = (sim_event){.stream = SIM_NONE};
+    *out = i;
+    return DBO_OK;
+}
+
+static void device_event_destroy(void *self, dbo_event event)
+{
+    sim_rank *rank = self;
+    rank->events[event] = (sim_event){.stream = SIM_NONE, .free = true};
+}
+
+static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
+{
+    sim_rank *rank = self;
+    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
+        return sim_capture_record(rank, event, stream);
+    uint32_t entity = rank->streams[stream];
+    sim_event *e = &rank->events[event];
+    e->stream = entity;
+    e->capture = 0;
+    e->count = rank->sim->streams[entity].issued;
+    return DBO_OK;
+}
+
+dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
+{
+    const sim_event *e = &rank->events[event];
+    if (__builtin_expect(e->capture != 0 || rank->capture != NULL, 0) &&
+        (e->capture != 0 || sim_captures(rank, stream))) {
+        if (rank->capture)
+            return sim_capture_wait(rank, stream, event);
+        return sim_refuse(rank, DBO_REFUSED, "an event recorded in a capture is waited for after it");
+    }
+    if (e->stream == SIM_NONE || rank->sim->streams[e->stream].done >= e->count)
+        return DBO_OK;
+    sim_item item = {.kind = SIM_WAIT, .peer = e->stream, .ns = (int64_t)e->count};
+    return sim_issue(rank, rank->streams[stream], &item);
+}
+
+static dbo_status device_wait(void *self, dbo_stream stream, dbo_event event)
+{
+    return sim_wait(self, stream, event);
+}
+
+/* ---- launching ---- */
+
+static void cost_op(const sim_rank *rank, const dbo_op_cost *cost, sim_item *item)
+{
+    if (cost->fixed_ns >= 0 && cost->fixed_sms == 0) {
+        item->ns = cost->fixed_ns;
+        return;
+    }
+    if (!rank->sim->options.hardware) {
+        item->ns = cost->fixed_ns >= 0 ? cost->fixed_ns : 0;
+        item->sms = cost->fixed_sms;
+        return;
+    }
+    dbo_op_time time;
+    dbo_cost_ns(rank->sim->options.hardware, cost, rank->compute_sms, &time);
+    item->ns = time.ns;
+    item->sms = (uint16_t)time.sms;
+    item->hbm_mbps = time.hbm_mbps;
+}
+
+static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
+{
+    sim_rank *rank = self;
+    const dbo_sim_options *options = &rank->sim->options;
+    sim_item item = {.kind = SIM_OP, .id = op->id};
+    cost_op(rank, op->cost, &item);
+    if (options->trace && options->trace->op_issued)
+        options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream,
+                                  rank->host_ns);
+    if (__builtin_expect(op->io != NULL, 0) && options->numeric && op->io->ref) {
+        item.numeric = sim_numeric_create(rank, op->io, op->addresses);
+        if (!item.numeric)
+            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's outputs");
+    }
+    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
+        return sim_capture_item(rank, stream, &item, NULL);
+    return sim_issue(rank, rank->streams[stream], &item);
+}
+
+/* ---- asking ---- */
+
+static dbo_status device_event_query(void *self, dbo_event event, bool *done)
+{
+    sim_rank *rank = self;
+    dbo_sim *sim = rank->sim;
+    if (rank->capture)
+        return sim_refuse(rank, DBO_REFUSED, "an event is queried inside a graph capture");
+    if (sim->now_ns < rank->host_ns) { /* let the world come up to my clock */
+        sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
+        DBO_TRY(sim_park(rank, SIM_AT_TIME));
+    }
+    const sim_event *e = &rank->events[event];
+    *done = e->stream == SIM_NONE || sim->streams[e->stream].done >= e->count;
+    return DBO_OK;
+}
+
+static dbo_status device_host_wait(void *self, dbo_event event)
+{
+    sim_rank *rank = self;
+    dbo_sim *sim = rank->sim;
+    if (rank->capture)
+        return sim_refuse(rank, DBO_REFUSED, "the host waits for an event inside a graph capture");
+    const sim_event *e = &rank->events[event];
+    if (e->stream == SIM_NONE || sim->streams[e->stream].done >= e->count)
+        return DBO_OK;
+    sim_await(sim, SIM_FIRST_RANK + rank->id, e->stream, e->count);
+    rank->blocked_on = e->stream;
+    return sim_park(rank, SIM_AT_STREAM);
+}
+
+static dbo_status device_set_compute_sms(void *self, uint32_t sms)
+{
+    ((sim_rank *)self)->compute_sms = sms;
+    return DBO_OK;
+}
+
+static uint32_t device_total_sms(void *self)
+{
+    const dbo_hardware *hardware = ((const sim_rank *)self)->sim->options.hardware;
+    return hardware ? hardware->sms : 132;
+}
+
+static dbo_status device_status(void *self, dbo_error *err)
+{
+    sim_rank *rank = self;
+    const dbo_error *last = rank->failure.status != DBO_OK ? &rank->failure : NULL;
+    if (!last && rank->sim->failed)
+        last = &rank->sim->failure;
+    if (!last)
+        return DBO_OK;
+    dbo_status status = last->status;
+    if (err)
+        *err = *last;
+    memset(&rank->failure, 0, sizeof rank->failure);
+    return status;
+}
+
+static const dbo_device_ops device_table = {
+    .stream_create = device_stream_create,
+    .event_create = device_event_create,
+    .event_destroy = device_event_destroy,
+    .record = device_record,
+    .wait = device_wait,
+    .launch = device_launch,
+    .event_query = device_event_query,
+    .host_wait = device_host_wait,
+    .set_compute_sms = device_set_compute_sms,
+    .total_sms = device_total_sms,
+    .status = device_status,
+};
+
+/* ---- all-to-all and group ---- */
+
+static void a2a_caps(void *self, dbo_a2a_caps *out)
+{
+    const dbo_sim_options *o = &((const sim_rank *)self)->sim->options;
+    bool ll = o->transport == DBO_SIM_LL;
+    *out = (dbo_a2a_caps){.needs_host_sync = !ll,
+                          .has_hook = ll,
+                          .capturable = ll,
+                          .max_in_flight = ll ? 2 : 0,
+                          .max_sms = ll || !o->hardware ? 0 : o->hardware->comm_sms};
+}
+
+static uint32_t a2a_set_sms(void *self, uint32_t sms)
+{
+    sim_rank *rank = self;
+    const dbo_hardware *hardware = rank->sim->options.hardware;
+    uint32_t created = hardware ? hardware->comm_sms : sms;
+    rank->comm_sms = sms < created ? sms : created; /* it may only shrink */
+    return rank->comm_sms;
+}
+
+static dbo_status a2a_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out)
+{
+    return sim_post(self, args, out);
+}
+
+static dbo_status a2a_counts(void *self, dbo_a2a_handle handle) { return sim_counts(self, handle); }
+
+static dbo_status a2a_finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
+{
+    return sim_finish(self, handle, stream);
+}
+
+static const dbo_a2a_ops a2a_table = {.caps = a2a_caps,
+                                      .set_sms = a2a_set_sms,
+                                      .post = a2a_post,
+                                      .counts = a2a_counts,
+                                      .finish = a2a_finish};
+
+static uint32_t group_rank(void *self) { return ((const sim_rank *)self)->id; }
+
+static uint32_t group_size(void *self) { return ((const sim_rank *)self)->sim->options.num_ranks; }
+
+static dbo_status group_exchange(void *self, const char *tag, uint64_t sequence,
+                                 const int32_t *column, uint32_t rows, int32_t *matrix)
+{
+    return sim_exchange(self, tag, sequence, column, rows, matrix);
+}
+
+static const dbo_group_ops group_table = {
+    .rank = group_rank, .size = group_size, .exchange = group_exchange};
+
+/* ---- the world ---- */
+
+static dbo_status check_options(const dbo_sim_options *o, uint32_t num_classes, dbo_error *err)
+{
+    if (o->num_ranks < 1 || o->num_ranks > DBO_MAX_RANKS)
+        return dbo_fail(err, DBO_LIMIT, NULL, "%u ranks asked, 1 to %u can be simulated",
+                        o->num_ranks, DBO_MAX_RANKS);
+    if (num_classes > o->num_ranks)
+        return dbo_fail(err, DBO_INVALID, NULL, "more classes (%u) than ranks (%u)", num_classes,
+                        o->num_ranks);
+    for (uint32_t r = 0; r < o->num_ranks; r++)
+        if (o->class_of && o->class_of[r] >= num_classes)
+            return dbo_fail(err, DBO_INVALID, NULL, "rank %u is of class %u, there are %u", r,
+                            o->class_of[r], num_classes);
+    return DBO_OK;
+}
+
+static dbo_status init_ranks(dbo_sim *sim, uint32_t num_classes, dbo_error *err)
+{
+    const dbo_sim_options *o = &sim->options;
+    sim->class_of = malloc(o->num_ranks * sizeof *sim->class_of);
+    sim->ranks = calloc(num_classes, sizeof *sim->ranks);
+    if (!sim->class_of || !sim->ranks)
+        return dbo_fail_memory(err, "simulated ranks");
+    sim->num_ranks = num_classes;
+    for (uint32_t r = 0; r < o->num_ranks; r++)
+        sim->class_of[r] = o->class_of ? o->class_of[r] : r;
+    for (uint32_t r = 0; r < num_classes; r++)
+        sim->ranks[r] = (sim_rank){.sim = sim, .id = r};
+    for (uint32_t k = 0; k < DBO_CHARGE_COUNT && o->hardware; k++)
+        sim->host_ns[k] = (int64_t)o->hardware->host_ns[k];
+    sim->pool = dbo_fiber_pool_create(0, num_classes < 64 ? num_classes * 4 : 256, err);
+    return sim->pool ? DBO_OK : DBO_NO_MEMORY;
+}
+
+dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err)
+{
+    uint32_t num_classes = options->num_classes ? options->num_classes : options->num_ranks;
+    if (check_options(options, num_classes, err) != DBO_OK)
+        return NULL;
+    dbo_sim *sim = calloc(1, sizeof *sim);
+    if (!sim) {
+        dbo_fail_memory(err, "a simulator");
+        return NULL;
+    }
+    sim->options = *options;
+    sim->options.class_of = NULL;
+    if (sim->options.queue_depth == 0)
+        sim->options.queue_depth = 1024;
+    if (init_ranks(sim, num_classes, err) == DBO_OK) {
+        sim->options.num_classes = num_classes;
+        return sim;
+    }
+    dbo_sim_destroy(sim);
+    return NULL;
+}
+
+/* Ops still queued (after a failure) own their private outputs. */
+static void drop_queued(dbo_sim *sim, sim_stream *s)
+{
+    (void)sim;
+    for (; s->done != s->issued; s->done++)
+        free(sim_head(s)->numeric);
+}
+
+void dbo_sim_destroy(dbo_sim *sim)
+{
+    if (!sim)
+        return;
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        sim_rank *rank = &sim->ranks[r];
+        sim_capture_fini(rank);
+        sim_mem_fini(rank);
+        free(rank->streams);
+        free(rank->events);
+    }
+    for (uint32_t s = 0; s < sim->num_streams; s++) {
+        drop_queued(sim, &sim->streams[s]);
+        sim_stream_fini(&sim->streams[s]);
+    }
+    sim_comms_fini(sim);
+    dbo_fiber_pool_destroy(sim->pool);
+    free(sim->streams);
+    free(sim->ranks);
+    free(sim->class_of);
+    free(sim->heap);
+    free(sim);
+}
+
+void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out)
+{
+    sim_rank *self = &sim->ranks[rank];
+    *out = (dbo_seam){
+        .host = &host_table,
+        .device = &device_table,
+        .mem = sim->options.numeric ? &sim_mem_table : NULL,
+        .graph = &sim_graph_table,
+        .a2a = &a2a_table,
+        .group = &group_table,
+        .trace = sim->options.trace,
+        .host_self = self,
+        .device_self = self,
+        .mem_self = self,
+        .graph_self = self,
+        .a2a_self = self,
+        .group_self = self,
+        .trace_self = sim->options.trace_self,
+    };
+}

@@ -1,0 +1,358 @@
+/* meet.c: all-to-alls. A communicator is a sequence of meets; ranks match posts by number.
+ *
+ * HT: a MEET item at its stream's head joins; when all ranks have, they run together from the
+ * latest arrival on, each for its own time. A rank that came early holds its SMs and moves nothing:
+ * a WAIT span. The receive counts reach hosts counts_ns after the start.
+ *
+ * LL: bytes leave from the start of the SEND kernel, queue at the rank's port behind its earlier
+ * flight, and land after flight_ns. A RECV item waits until all have sent and the last has landed;
+ * FLIGHT spans (network lane) say when bytes move at a rank, a WAIT span between them that nothing
+ * did because a peer had not sent.
+ */
+#include "sim/sim_impl.h"
+
+#include "sim/fabric.h"
+
+#include <stdlib.h>
+
+#define HANDLE(slot, sequence)  ((uint32_t)(slot) << 28 | ((sequence) & 0x0fffffffu))
+#define HANDLE_SLOT(handle)     ((handle) >> 28)
+#define HANDLE_SEQUENCE(handle) ((handle) & 0x0fffffffu)
+#define NO_RANK_MASK            (~((uint64_t)(DBO_MAX_RANKS - 1) << 36))
+
+/* ---- communicators ---- */
+
+static sim_meet *meet_at(dbo_sim *sim, uint32_t slot, uint32_t sequence)
+{
+    sim_comm *comm = &sim->comms[slot];
+    return &comm->meets[sequence & comm->mask];
+}
+
+static bool grow_comm(sim_comm *comm)
+{
+    uint32_t cap = comm->meets ? (comm->mask + 1) * 2 : 16;
+    sim_meet *meets = cap > comm->mask ? calloc(cap, sizeof *meets) : NULL;
+    if (!meets)
+        return false;
+    for (uint32_t i = comm->oldest; i != comm->newest; i++)
+        meets[i & (cap - 1)] = comm->meets[i & comm->mask];
+    free(comm->meets);
+    comm->meets = meets;
+    comm->mask = cap - 1;
+    return true;
+}
+
+static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, bool flights)
+{
+    if ((!comm->meets || comm->newest - comm->oldest > comm->mask) && !grow_comm(comm))
+        return sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+    sim_meet *meet = &comm->meets[comm->newest++ & comm->mask];
+    *meet = (sim_meet){.id = id & NO_RANK_MASK, .first_member = SIM_NONE, .first_host = SIM_NONE};
+    if (!flights)
+        return DBO_OK;
+    meet->transfers = calloc(sim->num_ranks, sizeof *meet->transfers);
+    return meet->transfers ? DBO_OK : sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+}
+
+dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
+                         uint32_t rank, const sim_transfer *transfer)
+{
+    sim_comm *comm = &sim->comms[slot];
+    while (sequence - comm->oldest >= comm->newest - comm->oldest)
+        DBO_TRY(open_meet(sim, comm, id, sim->options.transport == DBO_SIM_LL));
+    sim_meet *meet = meet_at(sim, slot, sequence);
+    if (meet->id != (id & NO_RANK_MASK))
+        return sim_fail(sim, DBO_REFUSED,
+                        "rank %u posts %s of layer %u as transfer %u of ubatch %u, another rank "
+                        "posted %s of layer %u",
+                        rank, dbo_op_kind_name(dbo_op_id_kind(id)), dbo_op_id_layer(id), sequence,
+                        slot, dbo_op_kind_name(dbo_op_id_kind(meet->id)),
+                        dbo_op_id_layer(meet->id));
+    if (transfer && meet->transfers)
+        meet->transfers[rank] = *transfer;
+    return DBO_OK;
+}
+
+/* One rank is through with it; the last one retires it, and all before it that are through. */
+void sim_meet_leave(dbo_sim *sim, const sim_item *item)
+{
+    sim_comm *comm = &sim->comms[item->slot];
+    meet_at(sim, item->slot, item->sequence)->completed++;
+    while (comm->oldest != comm->newest &&
+           comm->meets[comm->oldest & comm->mask].completed == sim->num_ranks) {
+        free(comm->meets[comm->oldest & comm->mask].transfers);
+        comm->meets[comm->oldest & comm->mask].transfers = NULL;
+        comm->oldest++;
+    }
+}
+
+void sim_comms_fini(dbo_sim *sim)
+{
+    for (uint32_t slot = 0; slot < SIM_MAX_SLOTS; slot++) {
+        sim_comm *comm = &sim->comms[slot];
+        for (uint32_t i = comm->oldest; i != comm->newest; i++)
+            free(comm->meets[i & comm->mask].transfers);
+        free(comm->meets);
+        *comm = (sim_comm){0};
+    }
+}
+
+/* ---- HT ---- */
+
+static void start_member(dbo_sim *sim, const sim_meet *meet, uint32_t index)
+{
+    sim_stream *s = &sim->streams[index];
+    const sim_item *head = sim_head(s);
+    if (meet->start_ns > s->started)
+        sim_push_span(sim, head, DBO_SPAN_WAIT, s->number, s->started, meet->start_ns);
+    if (meet->start_ns > sim->now_ns && sim_needs_start(head)) {
+        s->met = true;
+        s->state = SIM_STARTING;
+        s->due = meet->start_ns;
+        sim_schedule(sim, s->due, index);
+        return;
+    }
+    sim_run_head(sim, index, meet->start_ns, head->ns);
+}
+
+static void wake_hosts(dbo_sim *sim, sim_meet *meet)
+{
+    while (meet->first_host != SIM_NONE) {
+        sim_rank *rank = &sim->ranks[meet->first_host];
+        meet->first_host = rank->waiter.next;
+        sim_wake(sim, rank, meet->start_ns + meet->counts_ns);
+    }
+}
+
+void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
+{
+    sim_stream *s = &sim->streams[index];
+    sim_item *head = sim_head(s);
+    sim_meet *meet = meet_at(sim, head->slot, head->sequence);
+    s->state = SIM_BLOCKED;
+    s->started = at_ns;
+    s->met = false;
+    s->next_member = meet->first_member;
+    meet->first_member = index;
+    if (at_ns > meet->start_ns)
+        meet->start_ns = at_ns;
+    if (++meet->arrived < sim->num_ranks) {
+        if (head->sms != 0) {
+            sim_share_begin(sim, index, INT64_MAX); /* holds its SMs, moves nothing */
+            s->state = SIM_BLOCKED;
+        }
+        return;
+    }
+    uint32_t member = meet->first_member;
+    meet->first_member = SIM_NONE;
+    while (member != SIM_NONE) {
+        uint32_t next = sim->streams[member].next_member;
+        start_member(sim, meet, member);
+        member = next;
+    }
+    wake_hosts(sim, meet);
+}
+
+dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle)
+{
+    dbo_sim *sim = rank->sim;
+    if (rank->capture)
+        return sim_refuse(rank, DBO_REFUSED,
+                          "the host waits for receive counts inside a graph capture");
+    uint32_t slot = HANDLE_SLOT(handle), sequence = HANDLE_SEQUENCE(handle);
+    const sim_comm *comm = &sim->comms[slot];
+    if (sequence - (comm->oldest & 0x0fffffffu) >= comm->newest - comm->oldest)
+        return DBO_OK; /* long through */
+    sim_meet *meet = meet_at(sim, slot, sequence);
+    if (meet->arrived == sim->num_ranks) {
+        int64_t known_ns = meet->start_ns + meet->counts_ns;
+        if (rank->host_ns < known_ns)
+            rank->host_ns = known_ns;
+        return DBO_OK;
+    }
+    rank->waiter.next = meet->first_host;
+    meet->first_host = rank->id;
+    rank->blocked_on = slot;
+    rank->blocked_sequence = sequence;
+    return sim_park(rank, SIM_AT_COUNTS);
+}
+
+/* ---- LL ---- */
+
+bool sim_has_sent(const sim_meet *meet, uint32_t rank)
+{
+    return meet->transfers && meet->transfers[rank].sent;
+}
+
+/* All have sent: says when bytes moved at each rank. */
+static void push_flights(dbo_sim *sim, const sim_meet *meet, const sim_item *like)
+{
+    for (uint32_t r = 0; r < sim->num_ranks; r++) {
+        const sim_transfer *t = &meet->transfers[r];
+        sim_item flight = *like;
+        flight.id = (like->id & NO_RANK_MASK) | (uint64_t)r << 36;
+        flight.sms = 0;
+        flight.bytes = t->bytes;
+        int64_t resumed = meet->start_ns; /* the last peer's first byte */
+        if (resumed <= t->landed_ns) {
+            sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, t->sent_ns,
+                          meet->landed_ns);
+            continue;
+        }
+        sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, t->sent_ns, t->landed_ns);
+        flight.bytes = 0;
+        sim_push_span(sim, &flight, DBO_SPAN_WAIT, DBO_NETWORK_STREAM, t->landed_ns, resumed);
+        sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, resumed, meet->landed_ns);
+    }
+}
+
+static void receive(dbo_sim *sim, const sim_meet *meet, uint32_t index)
+{
+    sim_stream *s = &sim->streams[index];
+    sim_item *head = sim_head(s);
+    int64_t at = s->started > meet->landed_ns ? s->started : meet->landed_ns;
+    if (at > sim->now_ns && sim_needs_start(head)) {
+        s->met = true;
+        s->state = SIM_STARTING;
+        s->due = at;
+        sim_schedule(sim, at, index);
+        return;
+    }
+    sim_run_head(sim, index, at, head->ns);
+}
+
+void sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
+{
+    const sim_stream *s = &sim->streams[index];
+    const sim_item *head = sim_head(&sim->streams[index]);
+    sim_rank *rank = &sim->ranks[s->rank];
+    sim_meet *meet = meet_at(sim, head->slot, head->sequence);
+    sim_transfer *t = &meet->transfers[s->rank];
+    int64_t leaves = at_ns > rank->port_free_ns ? at_ns : rank->port_free_ns;
+    rank->port_free_ns = leaves + t->port_ns;
+    t->sent = true;
+    t->sent_ns = at_ns;
+    t->landed_ns = leaves + t->flight_ns;
+    if (meet->start_ns < at_ns)
+        meet->start_ns = at_ns;
+    if (meet->landed_ns < t->landed_ns)
+        meet->landed_ns = t->landed_ns;
+    if (++meet->arrived < sim->num_ranks)
+        return;
+    push_flights(sim, meet, head);
+    uint32_t member = meet->first_member;
+    meet->first_member = SIM_NONE;
+    while (member != SIM_NONE) {
+        uint32_t next = sim->streams[member].next_member;
+        receive(sim, meet, member);
+        member = next;
+    }
+}
+
+void sim_recv_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
+{
+    sim_stream *s = &sim->streams[index];
+    const sim_item *head = sim_head(s);
+    sim_meet *meet = meet_at(sim, head->slot, head->sequence);
+    s->started = at_ns;
+    s->met = false;
+    if (meet->arrived == sim->num_ranks) {
+        receive(sim, meet, index);
+        return;
+    }
+    s->state = SIM_BLOCKED;
+    s->next_member = meet->first_member;
+    meet->first_member = index;
+}
+
+/* ---- posting ---- */
+
+/* What the transfer costs: the item for its stream, and LL its flight. */
+static void cost_transfer(const sim_rank *rank, const dbo_a2a_args *args, sim_item *item,
+                          sim_transfer *transfer, int64_t *counts_ns)
+{
+    const dbo_sim_options *o = &rank->sim->options;
+    if (!o->hardware) {
+        item->ns = item->kind == SIM_MEET && args->cost->fixed_ns > 0 ? args->cost->fixed_ns : 0;
+        transfer->flight_ns = transfer->port_ns = args->cost->fixed_ns > 0 ? args->cost->fixed_ns : 0;
+        return;
+    }
+    if (o->transport == DBO_SIM_HT) {
+        dbo_ht_time time;
+        dbo_fabric_ht(o->hardware, o->num_ranks, o->gpus_per_node, args->cost, args->direction,
+                      rank->comm_sms, &time);
+        item->ns = time.ns;
+        item->sms = (uint16_t)time.sms;
+        item->bytes = time.bytes;
+        *counts_ns = time.counts_ns;
+        return;
+    }
+    dbo_ll_time time;
+    dbo_fabric_ll(o->hardware, o->num_ranks, o->gpus_per_node, args->cost, args->direction, 0,
+                  &time);
+    int64_t latency_ns = (int64_t)time.load.latency_ns;
+    item->ns = time.send_ns;
+    item->sms = (uint16_t)(time.send_ns > 0 ? time.sms : 0);
+    *transfer = (sim_transfer){.flight_ns = time.flight_ns,
+                               .port_ns = time.flight_ns > latency_ns ? time.flight_ns - latency_ns
+                                                                      : 0,
+                               .recv_ns = time.recv_ns,
+                               .recv_sms = (uint16_t)(time.recv_ns > 0 ? time.sms : 0),
+                               .bytes = time.bytes_out};
+}
+
+static void trace_issue(const sim_rank *rank, dbo_op_id id, dbo_span_part part, uint32_t number)
+{
+    const dbo_sim_options *o = &rank->sim->options;
+    if (o->trace && o->trace->op_issued)
+        o->trace->op_issued(o->trace_self, id, part, number, rank->host_ns);
+}
+
+dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out)
+{
+    dbo_sim *sim = rank->sim;
+    uint32_t slot = dbo_op_id_ubatch(args->id);
+    bool ll = sim->options.transport == DBO_SIM_LL;
+    sim_item item = {.kind = ll ? SIM_SEND : SIM_MEET, .slot = (uint8_t)slot, .id = args->id};
+    sim_transfer transfer = {0};
+    int64_t counts_ns = 0;
+    cost_transfer(rank, args, &item, &transfer, &counts_ns);
+    if (args->previous != DBO_NO_EVENT)
+        DBO_TRY(sim_wait(rank, args->stream, args->previous));
+    trace_issue(rank, args->id, ll ? DBO_SPAN_SEND : DBO_SPAN_RUN, args->stream);
+    if (sim_captures(rank, args->stream)) {
+        item.sequence = sim_capture_post(rank, slot);
+        *out = HANDLE(slot, item.sequence);
+        return sim_capture_item(rank, args->stream, &item, ll ? &transfer : NULL);
+    }
+    item.sequence = rank->posted[slot]++;
+    *out = HANDLE(slot, item.sequence);
+    DBO_TRY(sim_meet_open(sim, slot, item.sequence, item.id, rank->id, ll ? &transfer : NULL));
+    meet_at(sim, slot, item.sequence)->counts_ns = counts_ns;
+    return sim_issue(rank, rank->streams[args->stream], &item);
+}
+
+dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
+{
+    dbo_sim *sim = rank->sim;
+    if (sim->options.transport != DBO_SIM_LL)
+        return DBO_OK; /* the data is on the stream that it was posted on */
+    sim_item item = {.kind = SIM_RECV,
+                     .slot = (uint8_t)HANDLE_SLOT(handle),
+                     .sequence = HANDLE_SEQUENCE(handle)};
+    const sim_transfer *transfer;
+    if (sim_captures(rank, stream)) {
+        transfer = sim_captured_transfer(rank, item.slot, item.sequence, &item.id);
+    } else {
+        const sim_meet *meet = meet_at(sim, item.slot, item.sequence);
+        transfer = &meet->transfers[rank->id];
+        item.id = meet->id | (uint64_t)rank->id << 36;
+    }
+    item.ns = transfer->recv_ns;
+    item.sms = transfer->recv_sms;
+    item.bytes = transfer->bytes;
+    trace_issue(rank, item.id, DBO_SPAN_RECV, stream);
+    if (sim_captures(rank, stream))
+        return sim_capture_item(rank, stream, &item, NULL);
+    return sim_issue(rank, rank->streams[stream], &item);
+}

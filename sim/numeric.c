@@ -1,0 +1,111 @@
+/* numeric.c: memory of simulated ranks, and ops that really compute.
+ *
+ * An op's reference function runs once, at its virtual start, on what its inputs hold then; its
+ * outputs go to a private copy, published at its virtual end. So two ops that race by the events of
+ * the schedule give wrong rows here, deterministically. An address is a block's number plus one in
+ * the upper 32 bits and an offset in the lower.
+ */
+#include "sim/sim_impl.h"
+
+#include <stdlib.h>
+
+struct sim_numeric {
+    const dbo_op_io *io;
+    uint8_t *scratch;      /* all outputs, one after the other */
+    const void **reads;    /* num_reads */
+    void **writes;         /* num_writes: where in scratch */
+    void **published;      /* num_writes: where in memory */
+};
+
+static void *resolve(const sim_rank *rank, uint64_t address)
+{
+    uint32_t block = (uint32_t)(address >> 32);
+    if (block == 0 || block > rank->num_blocks || !rank->blocks[block - 1])
+        return NULL;
+    return (uint8_t *)rank->blocks[block - 1] + (uint32_t)address;
+}
+
+sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses)
+{
+    size_t pointers = (size_t)io->num_reads + 2 * (size_t)io->num_writes;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < io->num_writes; i++)
+        bytes += io->writes[i].bytes;
+    sim_numeric *n = malloc(sizeof *n + pointers * sizeof(void *) + bytes);
+    if (!n)
+        return NULL;
+    n->io = io;
+    n->reads = (const void **)(n + 1);
+    n->writes = (void **)(n->reads + io->num_reads);
+    n->published = n->writes + io->num_writes;
+    n->scratch = (uint8_t *)(n->published + io->num_writes);
+    for (uint32_t i = 0; i < io->num_reads; i++)
+        n->reads[i] = resolve(rank, addresses[io->reads[i].buffer] + io->reads[i].offset_bytes);
+    uint8_t *at = n->scratch;
+    for (uint32_t i = 0; i < io->num_writes; i++) {
+        n->writes[i] = at;
+        at += io->writes[i].bytes;
+        n->published[i] =
+            resolve(rank, addresses[io->writes[i].buffer] + io->writes[i].offset_bytes);
+    }
+    return n;
+}
+
+void sim_numeric_start(sim_numeric *numeric)
+{
+    numeric->io->ref(numeric->io, numeric->reads, numeric->writes);
+}
+
+void sim_numeric_publish(sim_numeric *numeric)
+{
+    for (uint32_t i = 0; i < numeric->io->num_writes; i++)
+        if (numeric->published[i])
+            memcpy(numeric->published[i], numeric->writes[i], numeric->io->writes[i].bytes);
+    free(numeric);
+}
+
+/* ---- the memory table ---- */
+
+static dbo_status mem_alloc(void *self, uint64_t bytes, dbo_space space, uint64_t *address)
+{
+    sim_rank *rank = self;
+    (void)space; /* one memory is simulated */
+    if (bytes > UINT32_MAX)
+        return sim_refuse(rank, DBO_LIMIT, "a block of %llu bytes is too large to compute with",
+                          (unsigned long long)bytes);
+    if (rank->num_blocks == rank->cap_blocks) {
+        uint32_t cap = rank->cap_blocks ? rank->cap_blocks * 2 : 16;
+        void **grown = realloc(rank->blocks, cap * sizeof *grown);
+        if (!grown)
+            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
+        rank->blocks = grown;
+        rank->cap_blocks = cap;
+    }
+    void *block = calloc(1, bytes ? bytes : 1);
+    if (!block)
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
+    rank->blocks[rank->num_blocks++] = block;
+    *address = (uint64_t)rank->num_blocks << 32;
+    return DBO_OK;
+}
+
+static void mem_free(void *self, uint64_t address)
+{
+    sim_rank *rank = self;
+    uint32_t block = (uint32_t)(address >> 32);
+    if (block == 0 || block > rank->num_blocks)
+        return;
+    free(rank->blocks[block - 1]);
+    rank->blocks[block - 1] = NULL;
+}
+
+static void *mem_ptr(void *self, uint64_t address) { return resolve(self, address); }
+
+const dbo_mem_ops sim_mem_table = {.alloc = mem_alloc, .free = mem_free, .ptr = mem_ptr};
+
+void sim_mem_fini(sim_rank *rank)
+{
+    for (uint32_t i = 0; i < rank->num_blocks; i++)
+        free(rank->blocks[i]);
+    free(rank->blocks);
+}
