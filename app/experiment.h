@@ -11,8 +11,8 @@
  *     const dbo_request_list *mine = experiment.batch.ranks[rank];
  *     done: dbo_experiment_fini(&experiment);
  *
- * Costs come from the model and the hardware, or are given (`fixed`); then there may be no model and
- * no hardware, and `num_layers` says how many layers run. Data-parallel rank r runs on the
+ * Costs come from the model and the hardware, or are given (`fixed`); then there may be no model
+ * and no hardware, and `num_layers` says how many layers run. Data-parallel rank r runs on the
  * tensor_parallel_size GPUs from r * tensor_parallel_size on; nodes hold gpus_per_node of them.
  */
 #ifndef DBO_APP_EXPERIMENT_H

@@ -1,5 +1,4 @@
-/* lua_load.c: runs a script in a sandbox of its own and takes the experiment out of it (lua_load.h).
- */
+/* lua_load.c: runs a script in a sandbox of its own and takes the experiment out (lua_load.h). */
 #include "app/lua_load.h"
 
 #include "app/lua_read.h"

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,9 +73,10 @@ static dbo_status fail_range(const char *key, double number, double min, double 
 dbo_status dbo_value_integer(const char *key, const dbo_value *value, double min, double max,
                              uint32_t *out, dbo_error *err)
 {
-    bool whole = value->kind == DBO_VALUE_INTEGER ||
-                 (value->kind == DBO_VALUE_REAL && value->real == floor(value->real));
-    if (!whole)
+    bool is_whole = value->kind == DBO_VALUE_INTEGER;
+    if (value->kind == DBO_VALUE_REAL && value->real > -1e15 && value->real < 1e15)
+        is_whole = value->real == (double)(int64_t)value->real;
+    if (!is_whole)
         return dbo_value_mismatch(key, "an integer", value, err);
     if (!(value->real >= min && value->real <= max))
         return fail_range(key, value->real, min, max, err);

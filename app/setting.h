@@ -1,8 +1,8 @@
 /* setting.h: one setting out of a script, a preset or `--set key=value`, checked and stored.
  *
- * Whoever reads such input turns what it found into a dbo_value and hands it to dbo_setting_set with
- * a table of fields (core/field.h), so that a key has one type, one range and one sentence when it
- * is wrong, wherever it comes from:
+ * Whoever reads such input turns what it found into a dbo_value and hands it to dbo_setting_set
+ * with a table of fields (core/field.h), so that a key has one type, one range and one sentence
+ * when it is wrong, wherever it comes from:
  *
  *     dbo_value value = dbo_value_of_text("16");
  *     DBO_TRY(dbo_setting_set(&table, &experiment, "nodes", &value, err));

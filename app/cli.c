@@ -1,0 +1,209 @@
+/* cli.c: shared options, sentences and exit codes (cli.h). */
+#include "app/cli.h"
+
+#include "dbo_build.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { KEY_ASCII = 1000, KEY_COLOR, KEY_LOG };
+
+static const struct argp_option shared_options[] = {
+    {NULL, 0, NULL, 0, "Everywhere:", 90},
+    {"ascii", KEY_ASCII, NULL, 0, "Draw with ASCII characters only", 90},
+    {"color", KEY_COLOR, "WHEN", 0, "auto (the default), always or never; NO_COLOR means never",
+     90},
+    {"log", KEY_LOG, "LEVELS", 0,
+     "Say more on stderr: LEVEL, or SUBSYSTEM=LEVEL, separated by commas; levels are off, error, "
+     "warn, info, debug, trace. DBO_LOG is read first",
+     90},
+    {"help", 'h', NULL, 0, "Print this help and exit", 91},
+    {"version", 'V', NULL, 0, "Print the version and exit", 91},
+    {0}};
+
+/* What argp's parsers write into: the shared options, and the command's own. */
+typedef struct dbo_parse {
+    dbo_cli *cli;
+    const struct argp *command;
+    void *input;
+    bool help, version;
+    dbo_error err;
+} dbo_parse;
+
+static error_t parse_color(dbo_parse *parse, const char *text)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            parse->cli->color = (dbo_color)i;
+            return 0;
+        }
+    }
+    dbo_fail(&parse->err, DBO_INVALID, NULL, "--color is auto, always or never, not '%.40s'", text);
+    return EINVAL;
+}
+
+static error_t parse_shared(int key, char *arg, struct argp_state *state)
+{
+    dbo_parse *parse = state->input;
+    switch (key) {
+    case KEY_ASCII: parse->cli->ascii = true; return 0;
+    case KEY_COLOR: return parse_color(parse, arg);
+    case KEY_LOG: parse->cli->log_text = arg; return 0;
+    case 'h': parse->help = true; return 0;
+    case 'V': parse->version = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The command's options and the shared ones in one parser; the command's gets its own input. */
+static error_t parse_all(int key, char *arg, struct argp_state *state)
+{
+    dbo_parse *parse = state->input;
+    if (key == ARGP_KEY_INIT) {
+        state->child_inputs[0] = parse->input;
+        state->child_inputs[1] = parse;
+        return 0;
+    }
+    (void)arg;
+    return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- sentences ---- */
+
+static int print_error(const dbo_error *err, int code)
+{
+    fflush(stdout); /* what was printed before stays before */
+    fprintf(stderr, "dbo: %s\n", err->message[0] ? err->message : dbo_status_text(err->status));
+    if (err->hint[0])
+        fprintf(stderr, "     %s\n", err->hint);
+    return code;
+}
+
+int dbo_cli_fail(const dbo_error *err)
+{
+    return print_error(err,
+                       err->status == DBO_CANCELLED ? DBO_EXIT_INTERRUPTED : DBO_EXIT_FAILED);
+}
+
+int dbo_cli_fail_usage(const dbo_error *err)
+{
+    return print_error(err, DBO_EXIT_USAGE);
+}
+
+int dbo_cli_end(const dbo_cli *cli)
+{
+    (void)cli;
+    bool bad = fflush(stdout) != 0;
+    int reason = errno;
+    if (!bad && !ferror(stdout))
+        return DBO_EXIT_OK;
+    if (!bad || reason == EPIPE)
+        return DBO_EXIT_OK; /* the reader has what it wanted */
+    dbo_error err = {0};
+    dbo_fail(&err, DBO_IO, NULL, "cannot write the output: %s", strerror(reason));
+    return dbo_cli_fail(&err);
+}
+
+/* ---- begin ---- */
+
+static void log_line(void *self, dbo_log_subsystem subsystem, dbo_log_level level,
+                     const char *line)
+{
+    fprintf(self, "dbo: %s: %s: %s\n", dbo_log_subsystem_name(subsystem), dbo_log_level_name(level),
+            line);
+}
+
+static dbo_status begin_log(dbo_cli *cli, dbo_error *err)
+{
+    dbo_log_init(&cli->log, log_line, stderr);
+    const char *environment = getenv("DBO_LOG");
+    if (environment && dbo_log_set(&cli->log, environment, err) != DBO_OK)
+        return dbo_error_prefix(err, "DBO_LOG");
+    if (cli->log_text && dbo_log_set(&cli->log, cli->log_text, err) != DBO_OK)
+        return dbo_error_prefix(err, "--log");
+    return DBO_OK;
+}
+
+static bool decide_color(const dbo_cli *cli)
+{
+    if (cli->color != DBO_COLOR_AUTO)
+        return cli->color == DBO_COLOR_ALWAYS;
+    const char *none = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && !(none && none[0]) && term && strcmp(term, "dumb") != 0;
+}
+
+static const struct argp shared = {shared_options, parse_shared, NULL, NULL, NULL, NULL, NULL};
+
+dbo_status dbo_cli_check_top(const struct argp *argp, int argc, char **argv, int *first_word,
+                             dbo_error *err)
+{
+    struct argp_child children[] = {{&shared, 0, NULL, 0}, {0}};
+    struct argp all = *argp;
+    all.children = children;
+    return dbo_cli_check(&all, argc, argv, first_word, err);
+}
+
+bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv, void *input,
+                   const dbo_error *mistake, int *code)
+{
+    struct argp_child children[] = {{argp, 0, NULL, 0}, {&shared, 0, NULL, 0}, {0}};
+    struct argp all = {NULL, parse_all, argp->args_doc, argp->doc, children, NULL, NULL};
+    struct argp bare = *argp; /* argp prints the child's documents, too: it must have none */
+    bare.args_doc = bare.doc = NULL;
+    children[0].argp = &bare;
+
+    *cli = (dbo_cli){0};
+    dbo_parse parse = {.cli = cli, .command = argp, .input = input};
+    *code = DBO_EXIT_USAGE;
+    if (dbo_cli_check(&all, argc, argv, NULL, &parse.err) != DBO_OK) {
+        dbo_cli_fail_usage(&parse.err);
+        return false;
+    }
+    unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP;
+    error_t failed = argp_parse(&all, argc, argv, flags, NULL, &parse);
+    if (parse.help || parse.version) {
+        char name[64];
+        snprintf(name, sizeof name, strcmp(argv[0], "dbo") == 0 ? "%s" : "dbo %s", argv[0]);
+        if (parse.help) {
+            printf("Usage: %s [OPTION...] %s\n", name, argp->args_doc ? argp->args_doc : "");
+            argp_help(&all, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+        } else {
+            printf("dbo %s\n", DBO_BUILD_VERSION);
+        }
+        *code = dbo_cli_end(cli);
+        return false;
+    }
+    if (failed) {
+        if (mistake && mistake->message[0])
+            parse.err = *mistake;
+        if (!parse.err.message[0])
+            dbo_fail(&parse.err, DBO_INVALID, "See --help.", "the command line is not understood");
+        dbo_cli_fail_usage(&parse.err);
+        return false;
+    }
+    dbo_error err = {0};
+    if (begin_log(cli, &err) != DBO_OK) {
+        dbo_cli_fail_usage(&err);
+        return false;
+    }
+    cli->use_color = decide_color(cli);
+    return true;
+}
+
+uint32_t dbo_cli_width(void)
+{
+    struct winsize size = {0};
+    long width = 0;
+    const char *columns = getenv("COLUMNS");
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        width = size.ws_col;
+    else if (columns)
+        width = strtol(columns, NULL, 10);
+    return width < 80 ? 80 : width > 500 ? 500 : (uint32_t)width;
+}

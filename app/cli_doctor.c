@@ -1,0 +1,88 @@
+/* cli_doctor.c: `dbo doctor`: what this build was made with, and what this machine has. */
+#include "app/cli.h"
+
+#include "core/fiber.h"
+#include "dbo_build.h"
+
+#include <dlfcn.h>
+#include <lua.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const char doctor_doc[] =
+    "What this build of dbo was made with, and what this machine has."
+    "\vParts that say 'no' are left out of this build; the last column says what they need. The "
+    "simulator needs none of them.";
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    dbo_fail(state->input, DBO_INVALID, NULL, "doctor takes no arguments, not '%.60s'", arg);
+    return EINVAL;
+}
+
+static void part(const char *name, int have, const char *what, const char *need)
+{
+    printf("  %-8s %-4s %s%s%s\n", name, have ? "yes" : "no", what, have ? "" : "; needs ",
+           have ? "" : need);
+}
+
+static void print_build(void)
+{
+    printf("dbo %s, %s, %s build, %s\n", DBO_BUILD_VERSION, DBO_BUILD_COMPILER, DBO_BUILD_TYPE,
+           DBO_BUILD_SYSTEM);
+    printf("Lua %s.%s, fibers by %s%s\n\nParts of this build\n", LUA_VERSION_MAJOR,
+           LUA_VERSION_MINOR, dbo_fiber_backend(), DBO_BUILD_STATIC ? ", static" : "");
+    part("gpu", DBO_BUILD_HAVE_GPU, "real GPUs through CUDA and NCCL", "-DDBO_GPU=ON, CUDA 13");
+    part("tui", DBO_BUILD_HAVE_TUI, "timeline in the terminal", "libncurses-dev");
+    part("gui", DBO_BUILD_HAVE_GUI, "timeline in a window", "libsdl2-dev, libsdl2-ttf-dev");
+    part("cairo", DBO_BUILD_HAVE_CAIRO, "timeline as PNG, SVG, PDF", "libcairo2-dev");
+    part("mpi", DBO_BUILD_HAVE_MPI, "one process a rank", "libopenmpi-dev");
+}
+
+/* The driver's library, by the name that it installs: is there, is not there. */
+static bool has_library(const char *name)
+{
+    void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+    if (library)
+        dlclose(library);
+    return library != NULL;
+}
+
+static void print_machine(void)
+{
+    struct utsname system;
+    struct stat node;
+    printf("\nThis machine\n");
+    if (uname(&system) == 0)
+        printf("  system   %s %s, %s\n", system.sysname, system.release, system.machine);
+    printf("  cores    %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+    double pages = (double)sysconf(_SC_PHYS_PAGES), page_bytes = (double)sysconf(_SC_PAGESIZE);
+    printf("  memory   %.1f GiB\n", pages * page_bytes / (double)(1ull << 30));
+    bool driver = has_library("libcuda.so.1");
+    bool device = stat("/dev/nvidiactl", &node) == 0;
+    printf("  gpu      %s\n", driver && device ? "an NVIDIA driver and a device"
+                              : driver         ? "an NVIDIA driver, but no device"
+                                               : "none that CUDA could use");
+    printf("  terminal %u columns, %s, TERM=%s\n", dbo_cli_width(),
+           isatty(STDOUT_FILENO) ? "interactive" : "not interactive",
+           getenv("TERM") ? getenv("TERM") : "");
+}
+
+int dbo_command_doctor(int argc, char **argv)
+{
+    static const struct argp argp = {NULL, parse_option, NULL, doctor_doc, NULL, NULL, NULL};
+    dbo_cli cli;
+    dbo_error mistake = {0};
+    int code = 0;
+    if (!dbo_cli_begin(&cli, &argp, argc, argv, &mistake, &mistake, &code))
+        return code;
+    print_build();
+    print_machine();
+    return dbo_cli_end(&cli);
+}

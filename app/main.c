@@ -1,0 +1,130 @@
+/* main.c: the `dbo` command: finds the command in its table and calls it.
+ *
+ * Shared options may stand before the command's name; they are handed on behind it. Everything
+ * else is the command's own (cli.h).
+ */
+#include "app/cli.h"
+#include "app/eval.h"
+#include "core/suggest.h"
+#include "dbo_build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct dbo_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} dbo_command;
+
+static const dbo_command commands[] = {
+    {"run", dbo_command_run},
+    {"eval", dbo_command_eval},
+    {"doctor", dbo_command_doctor},
+};
+#define NUM_COMMANDS (sizeof commands / sizeof commands[0])
+
+static const struct argp_option command_docs[] = {
+    {NULL, 0, NULL, 0, "Predict:", 1},
+    {"run SCRIPT", 0, NULL, OPTION_DOC, "Simulate a step with DBO off and on, and compare", 1},
+    {NULL, 0, NULL, 0, "Prove:", 3},
+    {"eval KIND", 0, NULL, OPTION_DOC, "The engine's decisions on a file of cases", 3},
+    {NULL, 0, NULL, 0, "Real machines:", 4},
+    {"doctor", 0, NULL, OPTION_DOC, "What this build and this machine have", 4},
+    {NULL, 0, NULL, 0, "Learn:", 5},
+    {"help COMMAND", 0, NULL, OPTION_DOC, "The options of a command, with examples", 5},
+    {0}};
+
+static const char top_doc[] =
+    "Teaches, predicts and runs Dual Batch Overlap: two microbatches of a Mixture-of-Experts "
+    "model, one communicating while the other computes."
+    "\vExamples:\n"
+    "  dbo run scripts/workloads/deepseek-v3-decode.lua\n"
+    "  dbo run scripts/workloads/deepseek-v3-prefill.lua --set hardware=H20\n"
+    "  dbo help run\n"
+    "\nExit codes: 0 fine; 1 the run failed; 2 the command line; 3 a check found something; 130 "
+    "Ctrl-C.";
+
+static error_t parse_top(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    (void)state;
+    return key == ARGP_KEY_ARG ? EINVAL : ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp top = {command_docs, parse_top, "COMMAND ...", top_doc, NULL, NULL, NULL};
+
+static int unknown_command(const char *name)
+{
+    dbo_error err = {0};
+    dbo_suggestion near = dbo_suggest_begin(name);
+    for (size_t i = 0; i < NUM_COMMANDS; i++)
+        dbo_suggest_offer(&near, commands[i].name);
+    dbo_suggest_offer(&near, "help");
+    if (near.nearest)
+        dbo_fail(&err, DBO_INVALID, NULL, "unknown command '%.60s', did you mean '%s'?", name,
+                 near.nearest);
+    else
+        dbo_fail(&err, DBO_INVALID, "See dbo --help.", "unknown command '%.60s'", name);
+    return dbo_cli_fail_usage(&err);
+}
+
+/* Calls a command with `before` words that stood before its name. */
+static int call(const dbo_command *command, char **before, int num_before, char **after,
+                int num_after)
+{
+    char **argv = calloc((size_t)(num_before + num_after) + 2, sizeof *argv);
+    if (!argv)
+        return DBO_EXIT_FAILED;
+    char name[16];
+    snprintf(name, sizeof name, "%s", command->name);
+    argv[0] = name;
+    memcpy(argv + 1, before, (size_t)num_before * sizeof *argv);
+    memcpy(argv + 1 + num_before, after, (size_t)num_after * sizeof *argv);
+    int code = command->run(num_before + num_after + 1, argv);
+    free(argv);
+    return code;
+}
+
+static const dbo_command *find(const char *name)
+{
+    for (size_t i = 0; i < NUM_COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    dbo_cli cli;
+    dbo_error err = {0};
+    int code = DBO_EXIT_USAGE, first = argc;
+    char name[] = "dbo", help[] = "--help";
+    dbo_cli_catch_signals();
+    if (argc < 1)
+        return DBO_EXIT_USAGE;
+    argv[0] = name;
+    if (dbo_cli_check_top(&top, argc, argv, &first, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    if (first == argc) { /* no command: --help, --version, or nothing to do */
+        if (!dbo_cli_begin(&cli, &top, argc, argv, NULL, NULL, &code))
+            return code;
+        dbo_fail(&err, DBO_INVALID, "See dbo --help.", "which command?");
+        return dbo_cli_fail_usage(&err);
+    }
+    if (strcmp(argv[first], "help") == 0) {
+        const dbo_command *command = first + 1 < argc ? find(argv[first + 1]) : NULL;
+        char *words[] = {name, help, NULL};
+        if (command)
+            return call(command, words + 1, 1, NULL, 0);
+        if (first + 1 < argc)
+            return unknown_command(argv[first + 1]);
+        dbo_cli_begin(&cli, &top, 2, words, NULL, NULL, &code);
+        return code;
+    }
+    const dbo_command *command = find(argv[first]);
+    if (!command)
+        return unknown_command(argv[first]);
+    return call(command, argv + 1, first - 1, argv + first + 1, argc - first - 1);
+}
