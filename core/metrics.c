@@ -1,12 +1,12 @@
 /* One scan of the trace copies the spans of the rank and step; everything else works on the copy.
  *
- * Transfers are grouped by id to take a transfer's own waiting out of its moving time. All sets of
- * times are interval lists (interval.h), so a quantity is a union, an intersection or a difference.
+ * What computes, moves and waits when is a set of times (times.h), so a quantity is the length of a
+ * union, an intersection or a difference.
  */
 #include "core/metrics.h"
 
 #include "core/critical_path.h"
-#include "core/interval.h"
+#include "core/times.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,79 +50,6 @@ static dbo_status collect(step_spans *out, const dbo_trace *trace, uint32_t rank
 static dbo_op_class class_of(const dbo_span *span)
 {
     return dbo_op_kind_class((dbo_op_kind)dbo_op_id_kind(span->id));
-}
-
-/* ---- compute, comm, waiting as sets of times ---- */
-
-static bool moves(const dbo_span *span)
-{
-    return span->part == DBO_SPAN_RUN || span->part == DBO_SPAN_FLIGHT;
-}
-
-static int compare_id_start(const void *a, const void *b)
-{
-    const dbo_span *x = a, *y = b;
-    if (x->id != y->id)
-        return x->id < y->id ? -1 : 1;
-    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-/* The parts of spans[at] in which none of the waits of its group (same id, [from, to)) lies. */
-static dbo_status add_moving(dbo_intervals *comm, const dbo_span *spans, size_t from, size_t to,
-                             size_t at, dbo_error *err)
-{
-    int64_t cursor = spans[at].start_ns, end = spans[at].end_ns;
-    for (size_t i = from; i < to; i++) {
-        if (spans[i].part != DBO_SPAN_WAIT || spans[i].end_ns <= cursor)
-            continue;
-        if (spans[i].start_ns >= end)
-            break;
-        DBO_TRY(dbo_intervals_add(comm, cursor, spans[i].start_ns, err));
-        cursor = spans[i].end_ns;
-    }
-    return dbo_intervals_add(comm, cursor, end, err);
-}
-
-/* Spans of transfers, sorted by (id, start), into moving and waiting times. */
-static dbo_status add_transfers(const dbo_span *spans, size_t num, dbo_intervals *comm,
-                                dbo_intervals *waiting, dbo_error *err)
-{
-    for (size_t from = 0, to; from < num; from = to) {
-        for (to = from; to < num && spans[to].id == spans[from].id; to++)
-            ;
-        for (size_t i = from; i < to; i++) {
-            if (spans[i].part == DBO_SPAN_WAIT)
-                DBO_TRY(dbo_intervals_add(waiting, spans[i].start_ns, spans[i].end_ns, err));
-            else if (moves(&spans[i]))
-                DBO_TRY(add_moving(comm, spans, from, to, i, err));
-        }
-    }
-    return DBO_OK;
-}
-
-static dbo_status classify(const step_spans *spans, dbo_intervals *compute, dbo_intervals *comm,
-                           dbo_intervals *waiting, dbo_error *err)
-{
-    dbo_status status = DBO_OK;
-    size_t num = 0;
-    dbo_span *transfers = malloc((spans->num + 1) * sizeof *transfers);
-    if (transfers == NULL)
-        return dbo_fail_memory(err, "the transfers of a step");
-    for (size_t i = 0; i < spans->num; i++) {
-        const dbo_span *span = &spans->items[i];
-        if (class_of(span) == DBO_CLASS_COMM)
-            transfers[num++] = *span;
-        else if (class_of(span) == DBO_CLASS_COMPUTE && span->part == DBO_SPAN_RUN)
-            DBO_TRY_GOTO(dbo_intervals_add(compute, span->start_ns, span->end_ns, err), done);
-    }
-    qsort(transfers, num, sizeof *transfers, compare_id_start);
-    DBO_TRY_GOTO(add_transfers(transfers, num, comm, waiting, err), done);
-    dbo_intervals_normalise(compute);
-    dbo_intervals_normalise(comm);
-    dbo_intervals_normalise(waiting);
-done:
-    free(transfers);
-    return status;
 }
 
 /* ---- the steady-state layer ---- */
@@ -241,31 +168,29 @@ static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank
 
 static dbo_status measure_sets(dbo_metrics *out, const step_spans *spans, dbo_error *err)
 {
-    dbo_status status = DBO_OK;
-    dbo_intervals compute = {0}, comm = {0}, waiting = {0};
-    DBO_TRY_GOTO(classify(spans, &compute, &comm, &waiting, err), done);
-    int64_t compute_ns = dbo_intervals_total_ns(&compute);
-    int64_t comm_ns = dbo_intervals_total_ns(&comm);
-    int64_t waiting_ns = dbo_intervals_total_ns(&waiting);
-    int64_t hidden_ns = dbo_intervals_common_ns(&comm, &compute);
-    int64_t path_ns = 0, sum_ns = compute_ns > comm_ns ? compute_ns : comm_ns;
-    DBO_TRY_GOTO(dbo_critical_path(spans->items, spans->num, &path_ns, err), done);
+    dbo_times times;
+    int64_t path_ns = 0;
+    DBO_TRY(dbo_critical_path(spans->items, spans->num, &path_ns, err));
+    DBO_TRY(dbo_times_init(&times, spans->items, spans->num, err));
+    int64_t compute_ns = dbo_intervals_total_ns(&times.compute);
+    int64_t comm_ns = dbo_intervals_total_ns(&times.comm);
+    int64_t waiting_ns = dbo_intervals_total_ns(&times.waiting);
+    int64_t hidden_ns = dbo_intervals_common_ns(&times.comm, &times.compute);
+    int64_t hidden_waiting_ns = dbo_intervals_common_ns(&times.waiting, &times.compute);
+    int64_t sum_ns = compute_ns > comm_ns ? compute_ns : comm_ns;
+    dbo_times_fini(&times);
 
     set_us(&out->compute_us, compute_ns);
     set_us(&out->comm_us, comm_ns);
     set_us(&out->exposed_comm_us, comm_ns - hidden_ns);
     set_us(&out->waiting_us, waiting_ns);
-    set_us(&out->exposed_waiting_us, waiting_ns - dbo_intervals_common_ns(&waiting, &compute));
+    set_us(&out->exposed_waiting_us, waiting_ns - hidden_waiting_ns);
     if (comm_ns > 0)
         set(&out->hidden_fraction, (double)hidden_ns / (double)comm_ns);
     set_us(&out->sum_bound_us, sum_ns);
     set_us(&out->critical_path_us, path_ns);
     set_us(&out->bound_us, sum_ns > path_ns ? sum_ns : path_ns);
-done:
-    dbo_intervals_fini(&compute);
-    dbo_intervals_fini(&comm);
-    dbo_intervals_fini(&waiting);
-    return status;
+    return DBO_OK;
 }
 
 dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_t rank,

@@ -86,6 +86,12 @@ void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
     va_end(args);
 }
 
+void dbo_strbuf_trim(dbo_strbuf *buf)
+{
+    while (buf->len > 0 && buf->data[buf->len - 1] == ' ')
+        buf->data[--buf->len] = '\0';
+}
+
 const char *dbo_strbuf_text(const dbo_strbuf *buf)
 {
     return buf->data == NULL ? "" : buf->data;

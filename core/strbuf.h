@@ -30,6 +30,8 @@ void dbo_strbuf_add_bytes(dbo_strbuf *buf, const char *bytes, size_t count);
 void dbo_strbuf_repeat(dbo_strbuf *buf, const char *text, size_t times);
 void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Takes blanks off the end. */
+void dbo_strbuf_trim(dbo_strbuf *buf);
 /* The text so far; "" when empty, never NULL. Valid until the next append. */
 const char *dbo_strbuf_text(const dbo_strbuf *buf);
 
