@@ -63,7 +63,7 @@ static void run_case(const eval_kind *kind, dbo_eval_case *c)
     else
         status = kind->run(c, &err);
     if (status != DBO_OK) {
-        dbo_json_open_object(c->out);
+        dbo_json_open_object_line(c->out);
         dbo_json_member_string(c->out, "error", err.message);
         dbo_json_close(c->out);
     }
@@ -179,7 +179,8 @@ static dbo_status print_results(const eval_arguments *arguments, const dbo_json 
     dbo_status status =
         dbo_eval(arguments->kind, dbo_json_root(doc), &arguments->options, &out, err);
     if (status != DBO_OK)
-        return dbo_error_prefix(err, "%s", arguments->path);
+        return dbo_error_prefix(err, "%s",
+                                strcmp(arguments->path, "-") == 0 ? "stdin" : arguments->path);
     DBO_TRY(dbo_json_writer_finish(&out, err));
     if (fflush(stdout) != 0)
         return dbo_fail(err, DBO_IO, NULL, "the results cannot be written: %s", strerror(errno));
