@@ -151,26 +151,37 @@ static void ht_split(const writer *w)
     ht_combine(w);
 }
 
-/* The pending hook of the previous ubatch is run before the own dispatch and before the own
- * combine, as in LL; the own dispatch is received on the next ubatch's turn. */
+/* Runs the pending hook; if `owner`'s dispatch is in it, compute waits for that. */
+static void ht_run_hook(const writer *w, bool pending, uint32_t owner)
+{
+    emit(w, DBO_CODE_HOOK_RUN, DBO_STREAM_COMM, 0);
+    if (pending)
+        emit(w, DBO_CODE_WAIT, DBO_STREAM_COMPUTE, dbo_ht_event(owner, DBO_HT_COMM_DONE));
+}
+
+/* A pending hook is run before the own dispatch and before the own combine, as in LL. Ubatches
+ * dispatch one after the other, so the first kind finds that of the ubatch before, and the last
+ * ubatch's is found by ubatch 0 before its combine. */
 static void ht_prose(const writer *w)
 {
+    uint32_t last = w->options->num_ubatches - 1;
     attention(w);
     op(w, DBO_KIND_QUANT, DBO_STREAM_COMPUTE);
     yield_to_comm(w);
-    emit(w, DBO_CODE_HOOK_RUN, DBO_STREAM_COMPUTE, 0);
+    ht_run_hook(w, w->ubatch > 0, w->ubatch - 1);
     ht_dispatch(w);
+    record(w, DBO_HT_COMM_DONE, DBO_STREAM_COMM);
     synchronise(w, DBO_STREAM_COMM);
+    emit(w, DBO_CODE_HOOK_SET, DBO_STREAM_COMM, slot_of(w, DBO_A2A_DISPATCH));
     emit(w, DBO_CODE_SET_STREAM, DBO_STREAM_COMPUTE, 0);
-    emit(w, DBO_CODE_HOOK_SET, DBO_STREAM_COMPUTE, slot_of(w, DBO_A2A_DISPATCH));
     emit(w, DBO_CODE_YIELD, DBO_STREAM_COMPUTE, 0);
     ht_experts(w);
-    emit(w, DBO_CODE_HOOK_RUN, DBO_STREAM_COMPUTE, 0);
+    ht_run_hook(w, w->ubatch == 0, last);
     ht_combine(w);
 }
 
 /* One transfer of the unsplit layer: on the caller's stream, or on the comm stream behind an event
- * of the caller's. Its end is waited for by a later finish on compute. */
+ * of the caller's. */
 static void ht_post_unsplit(const writer *w, dbo_a2a_direction direction)
 {
     if (!w->options->own_stream) {
@@ -181,6 +192,18 @@ static void ht_post_unsplit(const writer *w, dbo_a2a_direction direction)
     post(w, direction, DBO_STREAM_COMM, dbo_ht_event(w->ubatch, DBO_HT_PREVIOUS));
 }
 
+/* Compute waits for its end, wherever it runs. */
+static void ht_finish_unsplit(const writer *w, dbo_a2a_direction direction)
+{
+    uint32_t stream = w->options->own_stream ? DBO_STREAM_COMM : DBO_STREAM_COMPUTE;
+    finish(w, direction, stream);
+    if (w->options->own_stream) {
+        record(w, DBO_HT_COMM_DONE, DBO_STREAM_COMM);
+        wait(w, DBO_HT_COMM_DONE, DBO_STREAM_COMPUTE);
+    }
+    synchronise(w, stream);
+}
+
 static void ht_unsplit(const writer *w)
 {
     attention(w);
@@ -188,13 +211,11 @@ static void ht_unsplit(const writer *w)
     op(w, DBO_KIND_LAYOUT, DBO_STREAM_COMPUTE);
     ht_post_unsplit(w, DBO_A2A_DISPATCH);
     wait_counts(w);
-    finish(w, DBO_A2A_DISPATCH, DBO_STREAM_COMPUTE);
-    synchronise(w, DBO_STREAM_COMPUTE);
+    ht_finish_unsplit(w, DBO_A2A_DISPATCH);
     ht_experts(w);
     ht_post_unsplit(w, DBO_A2A_COMBINE);
     op(w, DBO_KIND_SHARED, DBO_STREAM_COMPUTE);
-    finish(w, DBO_A2A_COMBINE, DBO_STREAM_COMPUTE);
-    synchronise(w, DBO_STREAM_COMPUTE);
+    ht_finish_unsplit(w, DBO_A2A_COMBINE);
     op(w, DBO_KIND_COPY, DBO_STREAM_COMPUTE);
 }
 

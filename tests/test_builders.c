@@ -330,6 +330,11 @@ static void prose_receives_before_the_experts(void **state)
         for (size_t i = 0; i < p.count; i++) {
             const entry *e = &p.log[i];
             if (strcmp(e->op, "DISPATCH_RECV") == 0) {
+                char event[24];
+                snprintf(event, sizeof event, "comm_done_%d", e->owner);
+                assert_string_equal(e[1].op, "wait_event");
+                assert_string_equal(e[1].event, event);
+                assert_string_equal(e[1].stream, "compute");
                 assert_int_equal(e->ubatch, (e->owner + 1) % (int)n);
                 received[e->owner] = true;
             }
@@ -360,8 +365,15 @@ static void unsplit_on_its_own_stream(void **state)
             assert_int_equal(instr[-1].code, DBO_CODE_RECORD);
             assert_int_equal(instr[-1].stream, DBO_STREAM_COMPUTE);
             posts++;
-        } else {
-            assert_int_equal(instr->code == DBO_CODE_HOST_WAIT ? 0 : instr->stream, 0);
+        }
+        if (instr->code == DBO_CODE_OP)
+            assert_int_equal(instr->stream, DBO_STREAM_COMPUTE);
+        if (instr->code == DBO_CODE_A2A_FINISH) { /* and compute waits for it */
+            assert_int_equal(instr[1].code, DBO_CODE_RECORD);
+            assert_int_equal(instr[1].stream, instr->stream);
+            assert_int_equal(instr[2].code, DBO_CODE_WAIT);
+            assert_int_equal(instr[2].index, instr[1].index);
+            assert_int_equal(instr[2].stream, DBO_STREAM_COMPUTE);
         }
     }
     assert_int_equal(posts, 2);
