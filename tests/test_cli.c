@@ -1,0 +1,224 @@
+/* test_cli.c: the built command: its exit codes, its sentences, what it leaves behind. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/dbo-test-cli-XXXXXX";
+
+/* What a command printed; cut to the buffer. */
+static char printed[65536], complained[4096];
+
+static void read_into(const char *name, char *text, size_t size)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void write_script(const char *text)
+{
+    char path[96];
+    snprintf(path, sizeof path, "%s/t.lua", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Runs a shell line in the folder, in which dbo is the built command; returns its exit code. */
+static int run(const char *line)
+{
+    char shell[2048];
+    snprintf(shell, sizeof shell,
+             "cd %s && unset DBO_LOG COLUMNS && dbo() { '%s' \"$@\"; } && { %s; } >out 2>err",
+             folder, DBO_PROGRAM, line);
+    int status = system(shell);
+    assert_true(WIFEXITED(status));
+    read_into("out", printed, sizeof printed);
+    read_into("err", complained, sizeof complained);
+    return WEXITSTATUS(status);
+}
+
+/* One sentence: a line that begins with "dbo: ", and at most an indented hint below. */
+static void expect_sentence(const char *line, int code, const char *words)
+{
+    int got = run(line);
+    if (got != code || !strstr(complained, words))
+        fail_msg("%s: exit code %d, expected %d with '%s', said: %s", line, got, code, words,
+                 complained);
+    assert_memory_equal(complained, "dbo: ", 5);
+    const char *end = strchr(complained, '\n');
+    assert_non_null(end);
+    if (end[1]) {
+        assert_memory_equal(end + 1, "     ", 5);
+        assert_string_equal(strchr(end + 1, '\n'), "\n");
+    }
+}
+
+#define EXPERIMENT "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8,\n"
+#define BATCH      "batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n"
+#define MODEL      "model = 'deepseek-v3', hardware = 'H800', layers = 4, enable_dbo = true,\n"
+
+/* ---- the command line: 2 ---- */
+
+static void mistakes_on_the_command_line_are_2(void **state)
+{
+    (void)state;
+    write_script(EXPERIMENT MODEL BATCH);
+    expect_sentence("dbo run t.lua --asci2", 2,
+                    "unknown option '--asci2', did you mean '--ascii'?");
+    expect_sentence("dbo run -x t.lua", 2, "unknown option '-x'");
+    expect_sentence("dbo --collor=never run t.lua", 2, "did you mean '--color'?");
+    expect_sentence("dbo run t.lua --width", 2, "option '--width' needs a value");
+    expect_sentence("dbo run t.lua --ascii=yes", 2, "option '--ascii' takes no value");
+    expect_sentence("dbo run t.lua --width 12", 2, "--width is a number from 80 to 1000");
+    expect_sentence("dbo run t.lua --color=red", 2, "auto, always or never");
+    expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes is not KEY=VALUE");
+    expect_sentence("dbo run t.lua --log vot=debug", 2, "vot");
+    expect_sentence("DBO_LOG=louder dbo run t.lua", 2, "DBO_LOG: ");
+    expect_sentence("dbo run", 2, "run needs a script");
+    expect_sentence("dbo run t.lua u.lua", 2, "u.lua is one script too many");
+    expect_sentence("dbo run missing.lua", 2, "cannot read missing.lua: No such file");
+    expect_sentence("dbo run .", 2, "cannot read .: Is a directory");
+    expect_sentence("dbo rnu t.lua", 2, "unknown command 'rnu', did you mean 'run'?");
+    expect_sentence("dbo", 2, "which command?");
+    expect_sentence("dbo help rum", 2, "did you mean 'run'?");
+    expect_sentence("dbo doctor now", 2, "doctor takes no arguments");
+}
+
+static void help_and_version_are_answers(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo --help"), 0);
+    assert_non_null(strstr(printed, "Predict:"));
+    assert_non_null(strstr(printed, "Examples:"));
+    assert_string_equal(complained, "");
+    assert_int_equal(run("dbo help run"), 0);
+    assert_non_null(strstr(printed, "--set=KEY=VALUE"));
+    assert_int_equal(run("dbo run --help"), 0);
+    assert_non_null(strstr(printed, "Usage: dbo run"));
+    assert_int_equal(run("dbo --version"), 0);
+    assert_memory_equal(printed, "dbo 0", 5);
+    assert_int_equal(run("dbo doctor"), 0);
+    assert_non_null(strstr(printed, "Parts of this build"));
+}
+
+/* ---- inside a script: 1 ---- */
+
+static void mistakes_in_a_script_are_1(void **state)
+{
+    (void)state;
+    write_script("return dbo.experiment {\n  nodes = \n");
+    expect_sentence("dbo run t.lua", 1, "t.lua:3: unexpected symbol near <eof>");
+    write_script(EXPERIMENT "enable_dob = true,\n" MODEL BATCH);
+    expect_sentence("dbo run t.lua", 1,
+                    "t.lua:2: unknown key 'enable_dob' in dbo.experiment, did you mean "
+                    "'enable_dbo'?");
+    write_script(EXPERIMENT MODEL "nodes = '16',\n" BATCH);
+    expect_sentence("dbo run t.lua", 1, "t.lua:3: nodes must be an integer, got string \"16\"");
+    write_script(EXPERIMENT MODEL "nodes = 1e9,\n" BATCH);
+    expect_sentence("dbo run t.lua", 1, "nodes is 1000000000; it must be from 1 to 4096");
+    write_script(EXPERIMENT MODEL BATCH);
+    expect_sentence("dbo run t.lua --set batch.num_tokens=99999999", 1,
+                    "num_tokens is 99999999; it must be from 0 to 1048576");
+    expect_sentence("dbo run t.lua --set nodes=4000 --set gpus_per_node=200", 1,
+                    "at most 16384 can be simulated");
+    expect_sentence("dbo run t.lua --set enable_expert_parallel=true --set nodes=3", 1,
+                    "expert parallelism over 24 GPUs does not divide the 256 experts of "
+                    "DeepSeek-V3");
+    expect_sentence("dbo run t.lua --set enable_dob=true", 1, "did you mean 'enable_dbo'?");
+    write_script("while true do end\n");
+    expect_sentence("dbo run t.lua", 1, "the script ran more than 200 million instructions");
+    write_script("return nil\n");
+    expect_sentence("dbo run t.lua", 1, "it must return an experiment");
+}
+
+/* ---- Ctrl-C: 130 ---- */
+
+/* Starts `dbo run t.lua`, interrupts it after a while and returns its exit code. */
+static int run_and_interrupt(long delay_ms)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (chdir(folder) != 0 || !freopen("out", "w", stdout) || !freopen("err", "w", stderr))
+            _exit(99);
+        execl(DBO_PROGRAM, "dbo", "run", "t.lua", (char *)NULL);
+        _exit(98);
+    }
+    nanosleep(&(struct timespec){delay_ms / 1000, delay_ms % 1000 * 1000000}, NULL);
+    kill(child, SIGINT);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    read_into("err", complained, sizeof complained);
+    return WEXITSTATUS(status);
+}
+
+/* How many entries the folder has beside t.lua, out and err. */
+static int other_files(void)
+{
+    assert_int_equal(run("ls -A | grep -vxE 't.lua|out|err' | wc -l"), 0);
+    return atoi(printed);
+}
+
+static void interruption_is_130(void **state)
+{
+    (void)state;
+    write_script("local n = 0 while true do n = n + 1 end\n");
+    assert_int_equal(run_and_interrupt(200), 130);
+    assert_non_null(strstr(complained, "the script was interrupted"));
+    assert_int_equal(other_files(), 0);
+}
+
+/* ---- output ---- */
+
+static void output_that_cannot_be_written_is_said(void **state)
+{
+    (void)state;
+    write_script(EXPERIMENT MODEL BATCH);
+    expect_sentence("dbo run t.lua >/dev/full", 1,
+                    "cannot write the output: No space left on device");
+    assert_int_equal(run("dbo run t.lua | true"), 0);
+    assert_string_equal(complained, "");
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char shell[64];
+    snprintf(shell, sizeof shell, "rm -r %s", folder);
+    return system(shell);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mistakes_on_the_command_line_are_2),
+        cmocka_unit_test(help_and_version_are_answers),
+        cmocka_unit_test(mistakes_in_a_script_are_1),
+        cmocka_unit_test(interruption_is_130),
+        cmocka_unit_test(output_that_cannot_be_written_is_said),
+    };
+    return cmocka_run_group_tests_name("cli", tests, make_folder, remove_folder);
+}
