@@ -20,7 +20,9 @@ typedef struct node {
 typedef struct flight {
     dbo_op_id id;
     bool present;
-    int64_t send_path_ns, start_ns, end_ns, waited_ns;
+    int64_t send_path_ns;
+    int64_t start_ns, end_ns; /* of its latest part: a peer that is late cuts it in two */
+    int64_t moved_ns;
 } flight;
 
 #define NUM_STREAMS 256
@@ -116,7 +118,7 @@ static void walk_wait(walk *w, const dbo_span *span)
     int64_t from = span->start_ns > f->start_ns ? span->start_ns : f->start_ns;
     int64_t to = span->end_ns < f->end_ns ? span->end_ns : f->end_ns;
     if (to > from)
-        f->waited_ns += to - from;
+        f->moved_ns -= to - from;
 }
 
 static void walk_op(walk *w, const dbo_span *span)
@@ -126,7 +128,7 @@ static void walk_op(walk *w, const dbo_span *span)
         flight_of(w, span->id)->send_path_ns = begin_ns;
     if (span->part == DBO_SPAN_RECV) {
         const flight *f = flight_of(w, span->id);
-        int64_t arrived_ns = f->send_path_ns + f->end_ns - f->start_ns - f->waited_ns;
+        int64_t arrived_ns = f->send_path_ns + f->moved_ns;
         if (f->end_ns <= span->start_ns && arrived_ns > begin_ns)
             begin_ns = arrived_ns;
     }
@@ -148,6 +150,7 @@ static void walk_span(walk *w, const dbo_span *span)
         flight *f = flight_of(w, span->id);
         f->start_ns = span->start_ns;
         f->end_ns = span->end_ns;
+        f->moved_ns += span->end_ns - span->start_ns;
     } else {
         walk_op(w, span);
     }
