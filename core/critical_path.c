@@ -36,13 +36,14 @@ typedef struct walk {
 
 #define BIT(kind) (1u << DBO_KIND_##kind)
 
-/* Whose results of the same layer and ubatch a kind uses. */
+/* What a kind follows in its layer and ubatch: whose results it uses, and for LAYOUT also QUANT,
+ * because both stand before the event that lets the comm stream go on. */
 static uint32_t inputs_of(uint32_t kind)
 {
     switch (kind) {
     case DBO_KIND_A1: return BIT(A0);
     case DBO_KIND_QUANT: return BIT(A1) | BIT(DISPATCH);
-    case DBO_KIND_LAYOUT: return BIT(A1);
+    case DBO_KIND_LAYOUT: return BIT(A1) | BIT(QUANT);
     case DBO_KIND_DISPATCH: return BIT(A1) | BIT(QUANT) | BIT(LAYOUT);
     case DBO_KIND_H2D: return BIT(DISPATCH);
     case DBO_KIND_MLP: return BIT(DISPATCH) | BIT(H2D) | BIT(QUANT);
