@@ -7,7 +7,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct eval_kind {
@@ -16,30 +15,36 @@ typedef struct eval_kind {
     dbo_eval_fn run;
 } eval_kind;
 
-static const eval_kind KINDS[] = {
-    {"slices", "cases", dbo_eval_slices},
-    {"attn_split", "cases", dbo_eval_attn_split},
-    {"vote", "cases", dbo_eval_vote},
-    {"vote_seed", "cases", dbo_eval_vote_seed},
-    {"split_seed", "cases", dbo_eval_split_seed},
-    {"veto", "cases", dbo_eval_veto},
-    {"thresholds", "thresholds", dbo_eval_thresholds},
-    {"last_ubatch_empty", "is_last_ubatch_empty", dbo_eval_last_ubatch_empty},
-    {"uniform_decode", "is_uniform_decode", dbo_eval_uniform_decode},
+/* X(name, key of the file's list, function). The engine's own kinds are added here. */
+#define EVAL_KIND_MAP(X)                                                       \
+    X("slices", "cases", dbo_eval_slices)                                      \
+    X("attn_split", "cases", dbo_eval_attn_split)                              \
+    X("vote", "cases", dbo_eval_vote)                                          \
+    X("vote_seed", "cases", dbo_eval_vote_seed)                                \
+    X("split_seed", "cases", dbo_eval_split_seed)                              \
+    X("veto", "cases", dbo_eval_veto)                                          \
+    X("thresholds", "thresholds", dbo_eval_thresholds)                         \
+    X("last_ubatch_empty", "is_last_ubatch_empty", dbo_eval_last_ubatch_empty) \
+    X("uniform_decode", "is_uniform_decode", dbo_eval_uniform_decode)
+
+static const eval_kind kinds[] = {
+#define EVAL_KIND_ROW(name, list, run) {name, list, run},
+    EVAL_KIND_MAP(EVAL_KIND_ROW)
+#undef EVAL_KIND_ROW
 };
 
-#define NUM_KINDS (sizeof KINDS / sizeof *KINDS)
+#define NUM_KINDS (sizeof kinds / sizeof *kinds)
 
 const char *dbo_eval_kind_name(size_t index)
 {
-    return index < NUM_KINDS ? KINDS[index].name : NULL;
+    return index < NUM_KINDS ? kinds[index].name : NULL;
 }
 
 static const eval_kind *find_kind(const char *name)
 {
     for (size_t i = 0; i < NUM_KINDS; i++)
-        if (strcmp(KINDS[i].name, name) == 0)
-            return &KINDS[i];
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
     return NULL;
 }
 
@@ -48,7 +53,7 @@ static dbo_status fail_unknown_kind(const char *name, dbo_error *err)
     char hint[128];
     dbo_suggestion nearest = dbo_suggest_begin(name);
     for (size_t i = 0; i < NUM_KINDS; i++)
-        dbo_suggest_offer(&nearest, KINDS[i].name);
+        dbo_suggest_offer(&nearest, kinds[i].name);
     return dbo_fail(err, DBO_UNSUPPORTED, dbo_suggest_hint(&nearest, hint, sizeof hint),
                     "unknown kind %.60s", name);
 }
@@ -104,20 +109,23 @@ typedef struct eval_arguments {
     dbo_eval_options options;
 } eval_arguments;
 
-static const struct argp_option OPTIONS[] = {
+static const struct argp_option options_table[] = {
     {"in", 'i', "FILE", 0, "File of cases; - is the standard input", 0},
     {"executor", 'x', "KIND", 0, "What ubatches run in: fiber (default) or thread", 0},
     {0},
 };
 
-static const char HELP[] =
+static const char help[] =
     "Evaluate the engine's decision functions on a file of cases.\v"
     "Prints {\"kind\": KIND, \"results\": [...]}, one result a case, in file order. A case that is "
     "rejected gives {\"error\": SENTENCE}.\n\n"
     "Examples:\n"
     "  dbo eval vote_seed --in tests/golden/vote_seed.json\n"
     "  dbo eval veto --in - < tests/golden/veto.json\n\n"
-    "Kinds:";
+    "Kinds:"
+#define EVAL_KIND_WORD(name, list, run) " " name
+    EVAL_KIND_MAP(EVAL_KIND_WORD);
+#undef EVAL_KIND_WORD
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
@@ -143,24 +151,6 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
-}
-
-/* Adds the kinds to the end of the help. */
-static char *filter_help(int key, const char *text, void *input)
-{
-    (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC || text == NULL)
-        return (char *)(uintptr_t)text;
-    size_t size = strlen(text) + 1;
-    for (size_t i = 0; i < NUM_KINDS; i++)
-        size += strlen(KINDS[i].name) + 1;
-    char *longer = malloc(size);
-    if (longer == NULL)
-        return (char *)(uintptr_t)text;
-    size_t used = (size_t)snprintf(longer, size, "%s", text);
-    for (size_t i = 0; i < NUM_KINDS; i++)
-        used += (size_t)snprintf(longer + used, size - used, " %s", KINDS[i].name);
-    return longer;
 }
 
 static int report(const dbo_error *err, int exit_code)
@@ -190,7 +180,7 @@ static dbo_status print_results(const eval_arguments *arguments, const dbo_json 
 int dbo_command_eval(int argc, char **argv)
 {
     static char name[] = "dbo eval";
-    static const struct argp argp = {OPTIONS, parse_option, "KIND", HELP, NULL, filter_help, NULL};
+    static const struct argp argp = {options_table, parse_option, "KIND", help, NULL, NULL, NULL};
     eval_arguments arguments = {.options = {.executor = DBO_CONTEXT_FIBER}};
     dbo_error err = {0};
     argv[0] = name;

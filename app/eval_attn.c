@@ -30,6 +30,14 @@ static dbo_status need_list(const dbo_json_value *in, const char *key, const int
     return dbo_json_fail(err, in, NULL, "\"%s\" must be an array, not null", key);
 }
 
+static dbo_status read_totals(const dbo_json_value *in, dbo_attn_metadata *m, dbo_error *err)
+{
+    DBO_TRY(dbo_eval_int(in, "num_reqs", 0, &m->num_reqs, err));
+    DBO_TRY(dbo_eval_int(in, "num_actual_tokens", 0, &m->num_actual_tokens, err));
+    DBO_TRY(dbo_eval_int(in, "max_query_len", 0, &m->max_query_len, err));
+    return dbo_eval_int(in, "max_seq_len", 0, &m->max_seq_len, err);
+}
+
 static dbo_status read_metadata(dbo_eval_case *c, const dbo_json_value *in, dbo_attn_metadata *m,
                                 dbo_error *err)
 {
@@ -49,11 +57,7 @@ static dbo_status read_metadata(dbo_eval_case *c, const dbo_json_value *in, dbo_
                              err));
     DBO_TRY(dbo_eval_table(c, in, "block_table_tensor", rows, &m->block_table,
                            &m->block_table_columns, err));
-    DBO_TRY(read_slots(c, in, m, err));
-    DBO_TRY(dbo_eval_int(in, "num_reqs", 0, &m->num_reqs, err));
-    DBO_TRY(dbo_eval_int(in, "num_actual_tokens", 0, &m->num_actual_tokens, err));
-    DBO_TRY(dbo_eval_int(in, "max_query_len", 0, &m->max_query_len, err));
-    return dbo_eval_int(in, "max_seq_len", 0, &m->max_seq_len, err);
+    return read_slots(c, in, m, err);
 }
 
 static dbo_status read_range(const dbo_json_value *in, const char *key, int32_t *start,
@@ -131,6 +135,7 @@ dbo_status dbo_eval_attn_split(dbo_eval_case *c, dbo_error *err)
     size_t count;
     DBO_TRY(dbo_json_need_object(c->in, "input", &in, err));
     DBO_TRY(read_metadata(c, in, &batch, err));
+    DBO_TRY(read_totals(in, &batch, err));
     DBO_TRY(read_slices(c, &slices, &count, err));
     DBO_TRY(make_buffers(c, batch.num_rows, &buffers, err));
     dbo_json_open_object_line(c->out);

@@ -89,9 +89,9 @@ dbo_status dbo_eval_ints_of(dbo_eval_case *c, const dbo_json_value *object, cons
 dbo_status dbo_eval_table(dbo_eval_case *c, const dbo_json_value *object, const char *key,
                           int32_t min_rows, const int32_t **out, int32_t *columns, dbo_error *err)
 {
-    const dbo_json_value *table;
+    const dbo_json_value *table = NULL;
     int32_t *cells;
-    int32_t rows;
+    int32_t rows = 0;
     DBO_TRY(dbo_json_need_array(object, key, &table, err));
     DBO_TRY(count_of(table, key, &rows, err));
     DBO_TRY(count_of(dbo_json_at(table, 0), key, columns, err));

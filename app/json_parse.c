@@ -285,7 +285,7 @@ static int close_container(void *ctx)
     return push(b, value);
 }
 
-static const yajl_callbacks CALLBACKS = {.yajl_null = on_null,
+static const yajl_callbacks callbacks = {.yajl_null = on_null,
                                          .yajl_boolean = on_boolean,
                                          .yajl_number = on_number,
                                          .yajl_string = on_string,
@@ -376,7 +376,7 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
     b.doc = calloc(1, sizeof *b.doc);
     if (b.doc != NULL)
         dbo_arena_init(&b.doc->arena, chunk_bytes(b.length));
-    b.yajl = yajl_alloc(&CALLBACKS, NULL, &b);
+    b.yajl = yajl_alloc(&callbacks, NULL, &b);
     if (b.c_locale != (locale_t)0 && b.doc != NULL && b.yajl != NULL)
         status = run_yajl(&b);
     else

@@ -82,7 +82,7 @@ const dbo_json_value *dbo_json_get(const dbo_json_value *object, const char *key
     const dbo_json_value *items = object->u.items;
     if (object->count > DBO_JSON_SMALL) {
         const dbo_json_value *const *found = bsearch(key, (const void *)(items + object->count),
-                                                     object->count, sizeof items, compare_to_key);
+                                                     object->count, sizeof(void *), compare_to_key);
         return found != NULL ? *found : NULL;
     }
     for (uint32_t i = 0; i < object->count; i++)
@@ -176,9 +176,9 @@ dbo_status dbo_json_need_array(const dbo_json_value *object, const char *key,
 dbo_status dbo_json_need_bool(const dbo_json_value *object, const char *key, bool *out,
                               dbo_error *err)
 {
-    const dbo_json_value *value;
+    const dbo_json_value *value = NULL;
     DBO_TRY(need_typed(object, key, DBO_JSON_BOOL, &value, err));
-    *out = value->u.boolean;
+    *out = dbo_json_bool(value);
     return DBO_OK;
 }
 
@@ -196,17 +196,17 @@ static dbo_status check_int(const dbo_json_value *value, const char *key, int64_
 dbo_status dbo_json_need_int(const dbo_json_value *object, const char *key, int64_t min,
                              int64_t max, int64_t *out, dbo_error *err)
 {
-    const dbo_json_value *value;
+    const dbo_json_value *value = NULL;
     DBO_TRY(dbo_json_need(object, key, &value, err));
     DBO_TRY(check_int(value, key, min, max, err));
-    *out = value->u.integer;
+    *out = dbo_json_int(value);
     return DBO_OK;
 }
 
 dbo_status dbo_json_need_double(const dbo_json_value *object, const char *key, double min,
                                 double max, double *out, dbo_error *err)
 {
-    const dbo_json_value *value;
+    const dbo_json_value *value = NULL;
     DBO_TRY(need_typed(object, key, DBO_JSON_DOUBLE, &value, err));
     double real = dbo_json_double(value);
     if (!(real >= min && real <= max))
@@ -219,9 +219,9 @@ dbo_status dbo_json_need_double(const dbo_json_value *object, const char *key, d
 dbo_status dbo_json_need_string(const dbo_json_value *object, const char *key, const char **out,
                                 dbo_error *err)
 {
-    const dbo_json_value *value;
+    const dbo_json_value *value = NULL;
     DBO_TRY(need_typed(object, key, DBO_JSON_STRING, &value, err));
-    *out = value->u.text;
+    *out = dbo_json_string(value);
     return DBO_OK;
 }
 

@@ -63,11 +63,12 @@ dbo_status dbo_batch_fill_slots(const dbo_request *requests, int32_t num_reqs, i
     for (int32_t r = 0; r < num_reqs; r++) {
         const dbo_request *request = &requests[r];
         int64_t end = (int64_t)request->num_computed + request->num_scheduled;
-        int64_t held = request->blocks == NULL ? 0 : (int64_t)request->num_blocks * block_size;
-        if (end > held)
+        int64_t held = (int64_t)request->num_blocks * block_size;
+        if (request->blocks == NULL || end > held)
             return dbo_fail(err, DBO_INVALID, "Give the request a block for each of its tokens.",
                             "request %llu has blocks for %lld tokens and needs %lld",
-                            (unsigned long long)request->id, (long long)held, (long long)end);
+                            (unsigned long long)request->id,
+                            request->blocks == NULL ? 0LL : (long long)held, (long long)end);
         for (int64_t p = request->num_computed; p < end; p++, token++) {
             slots[token] = (int64_t)request->blocks[p / block_size] * block_size + p % block_size;
             if (positions != NULL)

@@ -229,8 +229,8 @@ static int run_command(const char *const *arguments, const char *input)
     char *argv[8] = {0};
     int argc = 0;
     for (; arguments[argc] != NULL; argc++)
-        argv[argc] = (char *)(uintptr_t)arguments[argc];
-    fflush(NULL);
+        argv[argc] = (char *)arguments[argc];
+    (void)fflush(NULL);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {

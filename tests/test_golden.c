@@ -23,7 +23,7 @@ typedef struct golden_kind {
     size_t min_cases;
 } golden_kind;
 
-static const golden_kind KINDS[] = {
+static const golden_kind golden_kinds[] = {
     {"slices", "slices", "cases", {"slices", "slices_padded"}, 100},
     {"attn_split", "attn_split", "cases", {"per_slice"}, 50},
     {"vote", "vote", "cases", {"reduced", "result"}, 50},
@@ -155,12 +155,12 @@ static void a_wrong_answer_is_noticed(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[sizeof KINDS / sizeof *KINDS + 1];
-    size_t count = sizeof KINDS / sizeof *KINDS;
+    struct CMUnitTest tests[sizeof golden_kinds / sizeof *golden_kinds + 1];
+    size_t count = sizeof golden_kinds / sizeof *golden_kinds;
     for (size_t i = 0; i < count; i++)
-        tests[i] = (struct CMUnitTest){.name = KINDS[i].kind,
+        tests[i] = (struct CMUnitTest){.name = golden_kinds[i].kind,
                                        .test_func = check_kind,
-                                       .initial_state = (void *)(uintptr_t)&KINDS[i]};
+                                       .initial_state = (void *)&golden_kinds[i]};
     tests[count] = (struct CMUnitTest)cmocka_unit_test(a_wrong_answer_is_noticed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

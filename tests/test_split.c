@@ -184,9 +184,9 @@ static void every_real_token_is_in_one_ubatch(void **state)
     dbo_prng prng;
     dbo_prng_init(&prng, 7, 0);
     for (int round = 0; round < 4000; round++) {
-        batch b, before;
+        batch b = {0};
         random_batch(&prng, &b);
-        before = b;
+        batch before = b;
         int32_t covered = 0, next = 0;
         for (int32_t i = 0; i < b.view.num_ubatches; i++) {
             int32_t starts[MAX_REQS + 1], lengths[MAX_REQS];
@@ -270,8 +270,8 @@ static void the_exact_split_agrees_where_every_ubatch_is_real(void **state)
     int compared = 0, refused = 0;
     dbo_prng_init(&prng, 8, 0);
     for (int round = 0; round < 3000; round++) {
-        batch b;
-        exact e;
+        batch b = {0};
+        exact e = {0};
         dbo_ubatch_slice s[MAX_UBATCHES];
         random_batch(&prng, &b);
         fill_exact(&b, &e);

@@ -253,8 +253,8 @@ static void random_votes_keep_their_promises(void **state)
     dbo_prng_init(&prng, 11, 0);
     for (int round = 0; round < 20000; round++) {
         dbo_vote_rules rules = rules_of(round % 2 ? DBO_RULES_V1 : DBO_RULES_SEED);
-        dbo_vote_entry entries[MAX_RANKS];
-        int32_t across[MAX_RANKS], least = INT32_MAX, most = 0;
+        dbo_vote_entry entries[MAX_RANKS] = {0};
+        int32_t across[MAX_RANKS] = {0}, least = INT32_MAX, most = 0;
         int32_t ranks = (int32_t)dbo_prng_range(&prng, 2, MAX_RANKS);
         int32_t low = (int32_t)dbo_prng_range(&prng, 0, 100);
         rules.num_ubatches = (int32_t)dbo_prng_range(&prng, 2, 4);
