@@ -56,7 +56,7 @@ const char *dbo_field_text(const dbo_field *field, const void *object)
 
 static dbo_status fail_range(const dbo_field *field, double value, dbo_error *err)
 {
-    return dbo_fail(err, DBO_INVALID, NULL, "%s is %.10g; it must be %s from %.10g to %.10g.",
+    return dbo_fail(err, DBO_INVALID, NULL, "%s is %.10g; it must be %s from %.10g to %.10g",
                     field->key, value, field->type == DBO_FIELD_U32 ? "an integer" : "a number",
                     field->min, field->max);
 }
@@ -65,7 +65,7 @@ dbo_status dbo_field_set_number(const dbo_field *field, void *object, double val
 {
     char *at = (char *)object + field->offset;
     if (field->type != DBO_FIELD_U32 && field->type != DBO_FIELD_DOUBLE)
-        return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, not a number.", field->key,
+        return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, not a number", field->key,
                         field->type == DBO_FIELD_BOOL ? "true or false" : "a text");
     /* Written so that a NaN is out of range. */
     if (!(value >= field->min && value <= field->max))
@@ -105,13 +105,13 @@ dbo_status dbo_field_set_text(const dbo_field *field, void *object, const char *
     size_t length = strlen(value);
     if (field->type == DBO_FIELD_TEXT) {
         if ((double)length >= field->max)
-            return dbo_fail(err, DBO_INVALID, NULL, "%s is longer than %.0f characters.",
-                            field->key, field->max - 1);
+            return dbo_fail(err, DBO_INVALID, NULL, "%s is longer than %.0f characters", field->key,
+                            field->max - 1);
         memcpy(at, value, length + 1);
         return DBO_OK;
     }
     if (field->type != DBO_FIELD_CHOICE)
-        return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, not a text.", field->key,
+        return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, not a text", field->key,
                         field->type == DBO_FIELD_BOOL ? "true or false" : "a number");
     for (uint32_t i = 0; field->choices[i] != NULL; i++)
         if (strcmp(field->choices[i], value) == 0) {
@@ -120,13 +120,13 @@ dbo_status dbo_field_set_text(const dbo_field *field, void *object, const char *
         }
     char names[128];
     list_choices(field, names, sizeof names);
-    return dbo_fail(err, DBO_INVALID, NULL, "%s is '%s'; it must be %s.", field->key, value, names);
+    return dbo_fail(err, DBO_INVALID, NULL, "%s is '%s'; it must be %s", field->key, value, names);
 }
 
 dbo_status dbo_field_set_bool(const dbo_field *field, void *object, bool value, dbo_error *err)
 {
     if (field->type != DBO_FIELD_BOOL)
-        return dbo_fail(err, DBO_INVALID, NULL, "%s must not be true or false.", field->key);
+        return dbo_fail(err, DBO_INVALID, NULL, "%s must not be true or false", field->key);
     memcpy((char *)object + field->offset, &value, sizeof value);
     return DBO_OK;
 }
@@ -137,13 +137,13 @@ static dbo_status check_one(const dbo_field *field, const void *object, dbo_erro
     if (field->type == DBO_FIELD_TEXT) {
         const char *text = member(field, object);
         if (memchr(text, '\0', (size_t)field->max) == NULL)
-            return dbo_fail(err, DBO_INVALID, NULL, "%s does not end.", field->key);
+            return dbo_fail(err, DBO_INVALID, NULL, "%s does not end", field->key);
         if (field->required && text[0] == '\0')
-            return dbo_fail(err, DBO_INVALID, NULL, "%s is missing.", field->key);
+            return dbo_fail(err, DBO_INVALID, NULL, "%s is missing", field->key);
         return DBO_OK;
     }
     if (field->type == DBO_FIELD_CHOICE && value >= (double)choice_count(field))
-        return dbo_fail(err, DBO_INVALID, NULL, "%s has no such value: %.0f.", field->key, value);
+        return dbo_fail(err, DBO_INVALID, NULL, "%s has no such value: %.0f", field->key, value);
     if (field->type == DBO_FIELD_U32 || field->type == DBO_FIELD_DOUBLE)
         if (!(value >= field->min && value <= field->max))
             return fail_range(field, value, err);

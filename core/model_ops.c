@@ -21,9 +21,10 @@ typedef struct layer_build {
     const dbo_layer_shape *shape;
     dbo_layer_costs *costs;
     attention_sums sums;
-    double rows;  /* T: padded tokens */
-    double heads; /* of this TP rank */
-    double act;   /* bytes of an activation value */
+    double rows;          /* T: padded tokens */
+    double heads;         /* of this TP rank */
+    double act;           /* bytes of an activation value */
+    uint32_t num_experts; /* routed, with their redundant copies */
 } layer_build;
 
 /* ---- elementary ---- */
@@ -174,10 +175,11 @@ double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uin
     return bytes + expert * (model->num_experts / ep_size + (double)model->num_shared / tp_size);
 }
 
-double dbo_touched_experts(const dbo_model_spec *model, uint32_t ep_size, uint64_t group_tokens)
+double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
+                           uint64_t group_tokens)
 {
-    double local = (double)model->num_experts / ep_size;
-    double miss = 1.0 - (double)model->topk / model->num_experts;
+    double local = (double)num_experts / ep_size;
+    double miss = 1.0 - (double)topk / num_experts;
     return local * (1.0 - power(miss, group_tokens));
 }
 
@@ -349,7 +351,7 @@ static double routed_rows(const layer_build *b, uint64_t group_tokens)
  * with probability 1 - prod_i (1 - E/EP / (E - i)), i < topk. */
 static double routed_tokens(const layer_build *b, uint64_t group_tokens)
 {
-    double experts = b->model->num_experts, local = experts / b->shape->ep_size, miss = 1;
+    double experts = b->num_experts, local = experts / b->shape->ep_size, miss = 1;
     for (uint32_t i = 0; i < b->model->topk; i++)
         miss *= experts - i > local ? 1 - local / (experts - i) : 0;
     return (double)group_tokens * (1 - miss);
@@ -364,7 +366,8 @@ static void routed_experts(layer_build *b, uint64_t group_tokens)
     double hidden = model->hidden, inter = model->moe_inter;
     double rows = routed_rows(b, group_tokens), tokens = routed_tokens(b, group_tokens);
     double value = dtype_bytes(model->weight_dtype);
-    double expected = dbo_touched_experts(model, b->shape->ep_size, group_tokens);
+    double expected =
+        dbo_touched_experts(b->num_experts, model->topk, b->shape->ep_size, group_tokens);
     uint64_t touched = (uint64_t)(expected + 0.5);
     if (rows < 1)
         return;
@@ -400,7 +403,7 @@ static void ht_bookkeeping(layer_build *b)
     const dbo_model_spec *model = b->model;
     double tokens = b->shape->tokens;
     add_stream(b, DBO_KIND_LAYOUT, tokens * (model->topk * 8.0 + b->shape->ep_size));
-    add_stream(b, DBO_KIND_H2D, (double)model->num_experts / b->shape->ep_size * 4);
+    add_stream(b, DBO_KIND_H2D, (double)b->num_experts / b->shape->ep_size * 4);
     add_stream(b, DBO_KIND_COPY, tokens * model->hidden * 2 * b->act);
 }
 
@@ -412,7 +415,7 @@ static void transfers(layer_build *b)
                          .topk = model->topk,
                          .topk_groups = model->topk_groups,
                          .num_groups = model->num_groups,
-                         .num_experts = model->num_experts};
+                         .num_experts = b->num_experts};
     b->costs->dispatch = b->costs->combine = cost;
     b->costs->dispatch.bytes_per_token = dbo_a2a_row_bytes(model->hidden, model->dispatch_dtype);
     b->costs->combine.bytes_per_token = dbo_a2a_row_bytes(model->hidden, model->combine_dtype);
@@ -451,30 +454,31 @@ static dbo_status check_shape(const dbo_model_spec *model, const dbo_layer_shape
                               dbo_error *err)
 {
     if (shape->ep_size == 0 || shape->tp_size == 0)
-        return dbo_fail(err, DBO_INVALID, NULL, "EP size and TP size must be at least 1.");
-    if (model->num_experts % shape->ep_size != 0)
-        return dbo_fail(err, DBO_INVALID, "Choose an EP size that divides the routed experts.",
-                        "EP size %u does not divide the %u experts of %s.", shape->ep_size,
-                        model->num_experts, model->name);
+        return dbo_fail(err, DBO_INVALID, NULL, "EP size and TP size must be at least 1");
+    if ((model->num_experts + shape->redundant_experts) % shape->ep_size != 0)
+        return dbo_fail(err, DBO_INVALID,
+                        "Choose an EP size that divides the experts, or add redundant ones.",
+                        "EP size %u does not divide the %u experts and %u copies of %s",
+                        shape->ep_size, model->num_experts, shape->redundant_experts, model->name);
     if (model->heads % shape->tp_size != 0)
-        return dbo_fail(err, DBO_INVALID, NULL, "TP size %u does not divide the %u heads of %s.",
+        return dbo_fail(err, DBO_INVALID, NULL, "TP size %u does not divide the %u heads of %s",
                         shape->tp_size, model->heads, model->name);
     if (model->num_experts != 0 && shape->ep_size % shape->tp_size != 0)
-        return dbo_fail(err, DBO_INVALID, NULL, "TP size %u does not divide EP size %u.",
+        return dbo_fail(err, DBO_INVALID, NULL, "TP size %u does not divide EP size %u",
                         shape->tp_size, shape->ep_size);
     if (shape->padded_tokens != 0 && shape->padded_tokens < shape->tokens)
-        return dbo_fail(err, DBO_INVALID, NULL, "%u padded tokens are fewer than the %u real ones.",
+        return dbo_fail(err, DBO_INVALID, NULL, "%u padded tokens are fewer than the %u real ones",
                         shape->padded_tokens, shape->tokens);
     uint64_t sum = 0;
     for (uint32_t i = 0; i < shape->num_requests; i++) {
         const dbo_request_shape *request = &shape->requests[i];
         if (request->query_len > request->seq_len)
-            return dbo_fail(err, DBO_INVALID, NULL, "request %u has %u new tokens but length %u.",
-                            i, request->query_len, request->seq_len);
+            return dbo_fail(err, DBO_INVALID, NULL, "request %u has %u new tokens but length %u", i,
+                            request->query_len, request->seq_len);
         sum += (uint64_t)request->count * request->query_len;
     }
     if (sum != shape->tokens)
-        return dbo_fail(err, DBO_INVALID, NULL, "the requests have %llu new tokens, not %u.",
+        return dbo_fail(err, DBO_INVALID, NULL, "the requests have %llu new tokens, not %u",
                         (unsigned long long)sum, shape->tokens);
     return DBO_OK;
 }
@@ -505,7 +509,8 @@ dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_
                      .costs = out,
                      .rows = shape->padded_tokens == 0 ? shape->tokens : shape->padded_tokens,
                      .heads = (double)model->heads / shape->tp_size,
-                     .act = dtype_bytes(model->activation_dtype)};
+                     .act = dtype_bytes(model->activation_dtype),
+                     .num_experts = model->num_experts + shape->redundant_experts};
     sum_requests(&b);
     if (model->attention == DBO_ATTENTION_MLA) {
         a0_mla(&b);

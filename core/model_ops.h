@@ -47,16 +47,17 @@ typedef struct dbo_request_shape {
 
 /* The tokens of one ubatch of one rank, and how the model is spread. */
 typedef struct dbo_layer_shape {
-    uint32_t ep_size, tp_size; /* both at least 1 */
-    bool low_latency;          /* LL all-to-all; false: HT */
-    uint32_t layer;            /* picks the window of windowed models */
-    uint32_t tokens;           /* real */
-    uint32_t padded_tokens;    /* rows of dense ops; 0: as `tokens` */
-    uint64_t group_tokens;     /* real tokens of this ubatch on all ranks that dispatch, together;
-                                * 0: every rank has as many as this one */
-    uint32_t decode_query_len; /* requests of at most so many new tokens take the decode kernel;
-                                * 0: 1 */
-    uint32_t num_requests;     /* of `requests`; the real ones, query lengths sum up to `tokens` */
+    uint32_t ep_size, tp_size;  /* both at least 1 */
+    uint32_t redundant_experts; /* copies of busy experts; with them EP divides the experts */
+    bool low_latency;           /* LL all-to-all; false: HT */
+    uint32_t layer;             /* picks the window of windowed models */
+    uint32_t tokens;            /* real */
+    uint32_t padded_tokens;     /* rows of dense ops; 0: as `tokens` */
+    uint64_t group_tokens;      /* real tokens of this ubatch on all ranks that dispatch, together;
+                                 * 0: every rank has as many as this one */
+    uint32_t decode_query_len;  /* requests of at most so many new tokens take the decode kernel;
+                                 * 0: 1 */
+    uint32_t num_requests;      /* of `requests`; the real ones, query lengths sum up to `tokens` */
     const dbo_request_shape *requests;
 } dbo_layer_shape;
 
@@ -68,8 +69,9 @@ typedef struct dbo_layer_costs {
     dbo_a2a_cost dispatch, combine;
 } dbo_layer_costs;
 
-/* Fills *out. DBO_INVALID if EP does not divide the experts, TP the heads, or the requests' query
- * lengths do not sum up to the tokens. `model` must have passed dbo_model_spec_check. */
+/* Fills *out. DBO_INVALID if EP does not divide the experts (with their copies), TP the heads, or
+ * the requests' query lengths do not sum up to the tokens. `model` must have passed
+ * dbo_model_spec_check. */
 dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_shape *shape,
                                    dbo_layer_costs *out, dbo_error *err);
 
@@ -86,9 +88,10 @@ double dbo_kv_bytes_per_token(const dbo_model_spec *model);
 double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
                               bool dense);
 
-/* Expected number of this rank's experts that at least one of `group_tokens` tokens is routed to:
- * (E/EP) * (1 - (1 - topk/E)^group_tokens). */
-double dbo_touched_experts(const dbo_model_spec *model, uint32_t ep_size, uint64_t group_tokens);
+/* Expected number of a rank's experts that at least one of `group_tokens` tokens is routed to:
+ * (E/EP) * (1 - (1 - topk/E)^group_tokens), E the experts with their redundant copies. */
+double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
+                           uint64_t group_tokens);
 
 /* Does layer `layer` of the model see only a window? Every window_every-th does, from layer 0 on;
  * with window_every 0 a model with a window has it in all layers. */

@@ -37,40 +37,40 @@ static dbo_status check_attention(const dbo_model_spec *model, dbo_error *err)
     if (model->attention == DBO_ATTENTION_MLA) {
         if (model->kv_lora_rank == 0 || model->qk_nope == 0 || model->qk_rope == 0 ||
             model->v_head == 0)
-            return fail(model, "attention mla needs kv_lora_rank, qk_nope, qk_rope and v_head.",
+            return fail(model, "attention mla needs kv_lora_rank, qk_nope, qk_rope and v_head",
                         err);
         return DBO_OK;
     }
     if (model->kv_heads == 0 || model->head_dim == 0)
-        return fail(model, "attention gqa or linear needs kv_heads and head_dim.", err);
+        return fail(model, "attention gqa or linear needs kv_heads and head_dim", err);
     if (model->heads % model->kv_heads != 0)
-        return fail(model, "kv_heads does not divide heads.", err);
+        return fail(model, "kv_heads does not divide heads", err);
     if (model->window_every != 0 && model->window == 0)
-        return fail(model, "window_every needs a window.", err);
+        return fail(model, "window_every needs a window", err);
     return DBO_OK;
 }
 
 static dbo_status check_experts(const dbo_model_spec *model, dbo_error *err)
 {
     if (model->first_k_dense > model->layers)
-        return fail(model, "first_k_dense is larger than layers.", err);
+        return fail(model, "first_k_dense is larger than layers", err);
     if ((model->num_experts == 0 || model->first_k_dense > 0) && model->dense_inter == 0)
-        return fail(model, "layers without experts need dense_inter.", err);
+        return fail(model, "layers without experts need dense_inter", err);
     if (model->num_experts == 0)
-        return model->num_shared == 0 ? DBO_OK : fail(model, "num_shared needs num_experts.", err);
+        return model->num_shared == 0 ? DBO_OK : fail(model, "num_shared needs num_experts", err);
     if (model->topk == 0 || model->topk > model->num_experts)
-        return fail(model, "topk must be from 1 to num_experts.", err);
+        return fail(model, "topk must be from 1 to num_experts", err);
     if (model->moe_inter == 0)
-        return fail(model, "experts need moe_inter.", err);
+        return fail(model, "experts need moe_inter", err);
     if (model->num_groups == 0)
-        return model->topk_groups == 0 ? DBO_OK : fail(model, "topk_groups needs num_groups.", err);
+        return model->topk_groups == 0 ? DBO_OK : fail(model, "topk_groups needs num_groups", err);
     if (model->num_experts % model->num_groups != 0)
-        return fail(model, "num_groups does not divide num_experts.", err);
+        return fail(model, "num_groups does not divide num_experts", err);
     if (model->topk_groups > model->num_groups)
-        return fail(model, "topk_groups is larger than num_groups.", err);
+        return fail(model, "topk_groups is larger than num_groups", err);
     uint32_t groups = model->topk_groups == 0 ? model->num_groups : model->topk_groups;
     if ((uint64_t)groups * (model->num_experts / model->num_groups) < model->topk)
-        return fail(model, "topk_groups groups hold fewer experts than topk.", err);
+        return fail(model, "topk_groups groups hold fewer experts than topk", err);
     return DBO_OK;
 }
 

@@ -64,10 +64,10 @@ dbo_status dbo_hardware_check(const dbo_hardware *hardware, dbo_error *err)
     DBO_TRY(dbo_fields_check(fields, count, hardware, "hardware", err));
     if (hardware->comm_sms > hardware->sms || hardware->ll_sms > hardware->sms)
         return dbo_fail(err, DBO_INVALID, NULL,
-                        "hardware %s: comm_sms and ll_sms must not be larger than sms (%u).",
+                        "hardware %s: comm_sms and ll_sms must not be larger than sms (%u)",
                         hardware->name, hardware->sms);
     if (hardware->comm_needs_sms && hardware->comm_sms == 0)
         return dbo_fail(err, DBO_INVALID, NULL,
-                        "hardware %s: comm_sms is 0, but comm_needs_sms is true.", hardware->name);
+                        "hardware %s: comm_sms is 0, but comm_needs_sms is true", hardware->name);
     return DBO_OK;
 }

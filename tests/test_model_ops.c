@@ -186,10 +186,10 @@ static void touched_experts(void **state)
 {
     (void)state;
     dbo_model_spec model = deepseek_v3();
-    assert_float_equal(dbo_touched_experts(&model, 128, 0), 0, 1e-12);
-    assert_float_equal(dbo_touched_experts(&model, 128, 1), 2 * 8 / 256.0, 1e-12);
-    assert_float_equal(dbo_touched_experts(&model, 8, 2), 32 * (1 - 0.96875 * 0.96875), 1e-12);
-    assert_float_equal(dbo_touched_experts(&model, 128, 16384), 2, 1e-9);
+    assert_float_equal(dbo_touched_experts(256, 8, 128, 0), 0, 1e-12);
+    assert_float_equal(dbo_touched_experts(256, 8, 128, 1), 2 * 8 / 256.0, 1e-12);
+    assert_float_equal(dbo_touched_experts(256, 8, 8, 2), 32 * (1 - 0.96875 * 0.96875), 1e-12);
+    assert_float_equal(dbo_touched_experts(256, 8, 128, 16384), 2, 1e-9);
     /* Few tokens read few experts: 8 ranks of 1 token, EP 8, 32 experts a rank. */
     dbo_request_shape request = {1, 1, 100};
     dbo_layer_shape shape = {.ep_size = 8,
@@ -201,6 +201,28 @@ static void touched_experts(void **state)
                              .requests = &request};
     dbo_layer_costs costs = compute(&model, &shape);
     assert_int_equal(weights(&costs.op[DBO_KIND_MLP]), 7 * 44040192);
+}
+
+/* 256 experts do not go over 72 ranks; with 32 copies each has 4. */
+static void redundant_experts(void **state)
+{
+    (void)state;
+    dbo_model_spec model = deepseek_v3();
+    dbo_request_shape request = {256, 1, 2000};
+    dbo_layer_shape shape = {.ep_size = 72,
+                             .tp_size = 1,
+                             .low_latency = true,
+                             .layer = 10,
+                             .tokens = 256,
+                             .num_requests = 1,
+                             .requests = &request};
+    dbo_layer_costs costs;
+    assert_int_equal(dbo_layer_costs_compute(&model, &shape, &costs, NULL), DBO_INVALID);
+    shape.redundant_experts = 32;
+    costs = compute(&model, &shape);
+    assert_int_equal(weights(&costs.op[DBO_KIND_MLP]), 4 * 44040192);
+    assert_int_equal(flops(&costs.op[DBO_KIND_MLP]), 256.0 * 8 * 2 * 44040192);
+    assert_int_equal(costs.dispatch.num_experts, 288);
 }
 
 static void tensor_parallel_shards_heads(void **state)
@@ -302,6 +324,7 @@ int main(void)
         cmocka_unit_test(a_cut_request_keeps_its_pairs),
         cmocka_unit_test(windows_against_counting),
         cmocka_unit_test(touched_experts),
+        cmocka_unit_test(redundant_experts),
         cmocka_unit_test(tensor_parallel_shards_heads),
         cmocka_unit_test(a_dummy_ubatch),
         cmocka_unit_test(bad_shapes_are_refused),
