@@ -3,23 +3,48 @@
  * A list is an array of pointers to chunks of 2^DBO_TRACE_CHUNK_BITS records; chunks never move, so
  * a record's address is stable and growth copies only pointers. Appending is one mask test, two
  * loads and the store of the record; a chunk is allocated once in 8192 appends and is not cleared.
+ *
+ * What appending costs beyond that is the first touch of fresh pages: more than the store itself.
+ * So only the first chunk is allocated alone; the others come eight at a time, aligned for huge
+ * pages, which a short trace never pays for.
  */
 #include "core/trace.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define CHUNK_RECORDS ((size_t)1 << DBO_TRACE_CHUNK_BITS)
 #define CHUNK_MASK    (CHUNK_RECORDS - 1)
+#define GROUP_CHUNKS  8u
+#define HUGE_PAGE     ((size_t)2 << 20)
 
 void dbo_trace_init(dbo_trace *trace)
 {
     *trace = (dbo_trace){.keep_issues = true};
 }
 
+/* Chunk 0 stands alone, 1 to 8 are a group, 9 to 16 the next: the first of each owns the memory. */
+static uint32_t place_in_group(uint32_t chunk)
+{
+    return chunk == 0 ? 0 : (chunk - 1) % GROUP_CHUNKS;
+}
+
+static void *new_group(size_t bytes)
+{
+    size_t rounded = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    void *group = aligned_alloc(HUGE_PAGE, rounded);
+#ifdef MADV_HUGEPAGE
+    if (group != NULL)
+        madvise(group, rounded, MADV_HUGEPAGE); /* a wish: without it, it is only slower */
+#endif
+    return group;
+}
+
 static void fini_list(dbo_trace_list *list)
 {
     for (uint32_t i = 0; i < list->num_chunks; i++)
-        free(list->chunks[i]);
+        if (place_in_group(i) == 0)
+            free(list->chunks[i]);
     free(list->chunks);
 }
 
@@ -45,7 +70,15 @@ static __attribute__((noinline, cold)) bool grow(dbo_trace *trace, dbo_trace_lis
         list->chunks = chunks;
         list->cap_chunks = cap;
     }
-    void *chunk = malloc(CHUNK_RECORDS * record_bytes);
+    uint32_t place = place_in_group(list->num_chunks);
+    size_t bytes = CHUNK_RECORDS * record_bytes;
+    void *chunk = NULL;
+    if (list->num_chunks == 0)
+        chunk = malloc(bytes);
+    else if (place == 0)
+        chunk = new_group(bytes * GROUP_CHUNKS);
+    else
+        chunk = (char *)list->chunks[list->num_chunks - place] + place * bytes;
     if (chunk == NULL) {
         trace->failed = true;
         return false;

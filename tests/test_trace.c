@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#define RECORDS 20000u /* over two chunks and into a third */
+#define RECORDS 150000u /* 19 chunks: the lone one, two groups, into a third */
 
 static void records_come_back(void **state)
 {
