@@ -79,8 +79,10 @@ static int call(const dbo_command *command, char **before, int num_before, char 
     char name[16];
     snprintf(name, sizeof name, "%s", command->name);
     argv[0] = name;
-    memcpy(argv + 1, before, (size_t)num_before * sizeof *argv);
-    memcpy(argv + 1 + num_before, after, (size_t)num_after * sizeof *argv);
+    for (int i = 0; i < num_before; i++)
+        argv[1 + i] = before[i];
+    for (int i = 0; i < num_after; i++)
+        argv[1 + num_before + i] = after[i];
     int code = command->run(num_before + num_after + 1, argv);
     free(argv);
     return code;

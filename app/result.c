@@ -1,0 +1,172 @@
+/* result.c: the JSON form and the printed form of a run's result (result.h). */
+#include "app/result.h"
+
+#include "viz/report.h"
+
+/* ---- JSON ---- */
+
+static void put_quantity(dbo_json_writer *out, const char *key, dbo_quantity quantity)
+{
+    if (quantity.present)
+        dbo_json_member_double(out, key, quantity.value);
+    else
+        dbo_json_member_null(out, key);
+}
+
+static void put_metrics(dbo_json_writer *out, const dbo_metrics *metrics)
+{
+#define PUT_METRIC(name, what) put_quantity(out, #name, metrics->name);
+    DBO_METRIC_MAP(PUT_METRIC)
+#undef PUT_METRIC
+}
+
+static void put_split_cost(dbo_json_writer *out, const dbo_split_cost *cost)
+{
+    if (!cost) {
+        dbo_json_member_null(out, "split_cost_us");
+        return;
+    }
+    dbo_json_key(out, "split_cost_us");
+    dbo_json_open_object(out);
+#define PUT_COST(name, what) put_quantity(out, #name, cost->name);
+    DBO_SPLIT_COST_MAP(PUT_COST)
+#undef PUT_COST
+    dbo_json_close(out);
+}
+
+static void put_decision(dbo_json_writer *out, const dbo_vote_result *decision)
+{
+    dbo_json_key(out, "decision");
+    dbo_json_open_object(out);
+    dbo_json_member_bool(out, "should_ubatch", decision->should_ubatch);
+    dbo_json_member_string(out, "reason", dbo_vote_reason_name(decision->reason));
+    dbo_json_member_string(out, "cudagraph_mode", dbo_graph_mode_name(decision->graph_mode));
+    dbo_json_member_int(out, "num_tokens_padded", decision->num_tokens_padded);
+    dbo_json_close(out);
+}
+
+static void put_range(dbo_json_writer *out, const char *key, int32_t start, int32_t stop)
+{
+    const int32_t range[2] = {start, stop};
+    dbo_json_member_int32s(out, key, range, 2);
+}
+
+static void put_slices(dbo_json_writer *out, const dbo_result *result)
+{
+    if (!result->slices) {
+        dbo_json_member_null(out, "ubatch_slices");
+        return;
+    }
+    dbo_json_key(out, "ubatch_slices");
+    dbo_json_open_array(out);
+    for (uint32_t rank = 0; rank < result->num_ranks; rank++) {
+        dbo_json_open_array_line(out);
+        for (uint32_t i = 0; i < result->num_ubatches; i++) {
+            const dbo_ubatch_slice *slice = &result->slices[rank * result->num_ubatches + i];
+            const dbo_ubatch_slice *padded =
+                &result->slices_padded[rank * result->num_ubatches + i];
+            dbo_json_open_object(out);
+            put_range(out, "req", slice->req_start, slice->req_stop);
+            put_range(out, "tok", slice->tok_start, slice->tok_stop);
+            put_range(out, "tok_padded", padded->tok_start, padded->tok_stop);
+            dbo_json_close(out);
+        }
+        dbo_json_close(out);
+    }
+    dbo_json_close(out);
+}
+
+static void put_text(dbo_json_writer *out, const char *key, dbo_strbuf *text)
+{
+    dbo_json_member_string(out, key, dbo_strbuf_text(text));
+    dbo_strbuf_clear(text);
+}
+
+static void put_notation(dbo_json_writer *out, const dbo_notation *notation)
+{
+    if (!notation) {
+        dbo_json_member_null(out, "notation");
+        return;
+    }
+    const dbo_notation_style real = {0}, documents = {.exchange = true};
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_json_key(out, "notation");
+    dbo_json_open_object(out);
+    dbo_notation_comp(notation, real, &text);
+    put_text(out, "comp", &text);
+    dbo_notation_comm(notation, real, &text);
+    put_text(out, "comm", &text);
+    dbo_notation_order(notation, real, &text);
+    put_text(out, "order", &text);
+    if (notation->num_ubatches == 2) {
+        dbo_notation_order(notation, documents, &text);
+        put_text(out, "order_labels01", &text);
+    } else {
+        dbo_json_member_null(out, "order_labels01");
+    }
+    dbo_json_close(out);
+    dbo_strbuf_fini(&text);
+}
+
+static void put_experiment(dbo_json_writer *out, const dbo_experiment *experiment)
+{
+    dbo_json_key(out, "experiment");
+    dbo_json_open_object(out);
+    dbo_json_member_string(out, "name", experiment->name);
+    dbo_json_member_string(out, "model", experiment->has_model ? experiment->model.name : NULL);
+    dbo_json_member_string(out, "hardware",
+                           experiment->has_hardware ? experiment->hardware.name : NULL);
+    dbo_json_member_int(out, "layers", experiment->num_layers);
+    dbo_json_member_int(out, "gpus", experiment->num_gpus);
+    dbo_json_member_int(out, "data_parallel_size", experiment->config.data_parallel_size);
+    dbo_json_member_int(out, "ep_size", experiment->ep_size);
+    dbo_json_member_int(out, "seed", experiment->seed);
+    dbo_json_close(out);
+}
+
+void dbo_result_json(const dbo_result *result, dbo_json_writer *out)
+{
+    const dbo_metrics *decided = result->on ? result->on : result->off;
+    dbo_json_open_object(out);
+    put_experiment(out, result->experiment);
+    dbo_json_member_int(out, "rank", result->rank);
+    put_metrics(out, decided);
+    put_quantity(out, "speedup", dbo_metrics_speedup(result->off, decided));
+    put_split_cost(out, result->split_cost);
+    put_decision(out, result->decision);
+    put_slices(out, result);
+    put_notation(out, result->notation);
+    dbo_json_key(out, "without_dbo");
+    dbo_json_open_object(out);
+    put_metrics(out, result->off);
+    dbo_json_close(out);
+    dbo_json_close(out);
+}
+
+/* ---- text ---- */
+
+void dbo_result_decision(const dbo_result *result, dbo_strbuf *out)
+{
+    const dbo_vote_result *decision = result->decision;
+    dbo_strbuf_printf(out, "Decision %s (%s): %s; graph %s, rank %u runs %d tokens, padding "
+                           "included\n",
+                      decision->should_ubatch ? "split" : "no split",
+                      dbo_vote_reason_name(decision->reason),
+                      dbo_vote_reason_text(decision->reason),
+                      dbo_graph_mode_name(decision->graph_mode), result->rank,
+                      decision->num_tokens_padded);
+}
+
+void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out)
+{
+    if (result->notation) {
+        dbo_report_notation(out, result->notation, style);
+        dbo_strbuf_add(out, "\n");
+    }
+    dbo_report_metrics(out, result->off, result->on, style);
+    if (result->split_cost) {
+        dbo_strbuf_add(out, "\n");
+        dbo_report_split_cost(out, result->split_cost, style);
+    }
+}

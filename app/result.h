@@ -1,0 +1,44 @@
+/* result.h: what a run came to, for people and for programs.
+ *
+ * A dbo_result is a view: it borrows everything. Keys of the JSON form are fixed; top-level numbers
+ * are those of the step as it was decided (split or not), `without_dbo` has the same for the step
+ * that is not split. What is not known is null.
+ *
+ *     dbo_result_json(&result, &writer);     // {"step_us": ..., "decision": {...}, ...}
+ *     dbo_result_print(&result, style, &text);
+ */
+#ifndef DBO_APP_RESULT_H
+#define DBO_APP_RESULT_H
+
+#include "app/experiment.h"
+#include "app/json_write.h"
+#include "core/metrics.h"
+#include "core/notation.h"
+#include "core/slice.h"
+#include "core/strbuf.h"
+#include "core/vote.h"
+#include "viz/text.h"
+
+#include <stdint.h>
+
+typedef struct dbo_result {
+    const dbo_experiment *experiment;
+    const dbo_vote_result *decision; /* of the rank that the numbers are of */
+    uint32_t rank;
+    const dbo_metrics *off;           /* the step not split */
+    const dbo_metrics *on;            /* the step split; NULL: it is not */
+    const dbo_split_cost *split_cost; /* NULL: not split */
+    const dbo_notation *notation;     /* of the step as decided; NULL: it has no transfers */
+    uint32_t num_ranks, num_ubatches; /* of the slices */
+    const dbo_ubatch_slice *slices, *slices_padded; /* (num_ranks, num_ubatches); NULL: not split */
+} dbo_result;
+
+/* One object; the caller begins and finishes the writer. */
+void dbo_result_json(const dbo_result *result, dbo_json_writer *out);
+
+/* "Decision  split: ...", one line. */
+void dbo_result_decision(const dbo_result *result, dbo_strbuf *out);
+/* Notation, table, cost of splitting. */
+void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out);
+
+#endif
