@@ -61,6 +61,7 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
 }
 
 /* The command's options and the shared ones in one parser; the command's gets its own input. */
+// NOLINTNEXTLINE(readability-non-const-parameter): argp's type
 static error_t parse_all(int key, char *arg, struct argp_state *state)
 {
     dbo_parse *parse = state->input;
@@ -77,7 +78,7 @@ static error_t parse_all(int key, char *arg, struct argp_state *state)
 
 static int print_error(const dbo_error *err, int code)
 {
-    fflush(stdout); /* what was printed before stays before */
+    (void)fflush(stdout); /* what was printed before stays before */
     fprintf(stderr, "dbo: %s\n", err->message[0] ? err->message : dbo_status_text(err->status));
     if (err->hint[0])
         fprintf(stderr, "     %s\n", err->hint);
@@ -86,8 +87,7 @@ static int print_error(const dbo_error *err, int code)
 
 int dbo_cli_fail(const dbo_error *err)
 {
-    return print_error(err,
-                       err->status == DBO_CANCELLED ? DBO_EXIT_INTERRUPTED : DBO_EXIT_FAILED);
+    return print_error(err, err->status == DBO_CANCELLED ? DBO_EXIT_INTERRUPTED : DBO_EXIT_FAILED);
 }
 
 int dbo_cli_fail_usage(const dbo_error *err)
@@ -111,8 +111,7 @@ int dbo_cli_end(const dbo_cli *cli)
 
 /* ---- begin ---- */
 
-static void log_line(void *self, dbo_log_subsystem subsystem, dbo_log_level level,
-                     const char *line)
+static void log_line(void *self, dbo_log_subsystem subsystem, dbo_log_level level, const char *line)
 {
     fprintf(self, "dbo: %s: %s: %s\n", dbo_log_subsystem_name(subsystem), dbo_log_level_name(level),
             line);

@@ -1,6 +1,5 @@
 /* cli_doctor.c: `dbo doctor`: what this build was made with, and what this machine has. */
 #include "app/cli.h"
-
 #include "core/fiber.h"
 #include "dbo_build.h"
 

@@ -43,9 +43,9 @@ static dbo_option_walk walk_options(const struct argp *argp)
     return (dbo_option_walk){.argp = argp, .next = argp->options};
 }
 
-/* The option that `--name` means; fails with a sentence. */
-static dbo_status find_long(const struct argp *argp, const char *name, size_t length,
-                            const struct argp_option **found, dbo_error *err)
+/* The option that `--name` means, or NULL with a sentence. */
+static const struct argp_option *find_long(const struct argp *argp, const char *name, size_t length,
+                                           dbo_error *err)
 {
     char word[DBO_SUGGEST_MAX_CHARS + 1];
     snprintf(word, sizeof word, "%.*s", (int)length, name);
@@ -56,26 +56,23 @@ static dbo_status find_long(const struct argp *argp, const char *name, size_t le
         dbo_suggest_offer(&near, option->name);
         if (strncmp(option->name, name, length) != 0)
             continue;
-        if (option->name[length] == '\0') {
-            *found = option;
-            return DBO_OK;
-        }
+        if (option->name[length] == '\0')
+            return option;
         other = prefix;
         prefix = option;
     }
+    if (prefix && !other)
+        return prefix;
     if (other) {
-        return dbo_fail(err, DBO_INVALID, NULL, "option '--%.*s' can mean '--%s' or '--%s'",
-                        (int)length, name, other->name, prefix->name);
+        dbo_fail(err, DBO_INVALID, NULL, "option '--%.*s' can mean '--%s' or '--%s'", (int)length,
+                 name, other->name, prefix->name);
+    } else if (near.nearest) {
+        dbo_fail(err, DBO_INVALID, NULL, "unknown option '--%.*s', did you mean '--%s'?",
+                 (int)length, name, near.nearest);
+    } else {
+        dbo_fail(err, DBO_INVALID, "See --help.", "unknown option '--%.*s'", (int)length, name);
     }
-    if (prefix) {
-        *found = prefix;
-        return DBO_OK;
-    }
-    if (near.nearest) {
-        return dbo_fail(err, DBO_INVALID, NULL, "unknown option '--%.*s', did you mean '--%s'?",
-                        (int)length, name, near.nearest);
-    }
-    return dbo_fail(err, DBO_INVALID, "See --help.", "unknown option '--%.*s'", (int)length, name);
+    return NULL;
 }
 
 static bool takes_value(const struct argp_option *option)
@@ -95,8 +92,9 @@ static dbo_status check_long(const struct argp *argp, const char *word, bool is_
 {
     const char *name = word + 2;
     size_t length = strcspn(name, "=");
-    const struct argp_option *option = NULL;
-    DBO_TRY(find_long(argp, name, length, &option, err));
+    const struct argp_option *option = find_long(argp, name, length, err);
+    if (!option)
+        return DBO_INVALID;
     bool has_value = name[length] == '=';
     if (has_value && !option->arg) {
         return dbo_fail(err, DBO_INVALID, NULL, "option '--%s' takes no value", option->name);

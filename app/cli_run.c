@@ -1,6 +1,5 @@
 /* cli_run.c: `dbo run SCRIPT`: loads an experiment, simulates it, prints what happened. */
 #include "app/cli.h"
-
 #include "app/describe.h"
 #include "app/lua_load.h"
 
@@ -77,8 +76,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int dbo_command_run(int argc, char **argv)
 {
-    static const struct argp argp = {run_options, parse_option, "SCRIPT", run_doc, NULL, NULL,
-                                     NULL};
+    static const struct argp argp = {run_options, parse_option, "SCRIPT", run_doc,
+                                     NULL,        NULL,         NULL};
     dbo_run_arguments arguments = {0};
     dbo_error err = {0};
     dbo_cli cli;

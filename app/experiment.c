@@ -24,13 +24,12 @@ static const dbo_field own_fields[] = {
 };
 #define NUM_OWN_FIELDS (sizeof own_fields / sizeof own_fields[0])
 
-
 /* For sentences: the config's keys by `fields`, the others by name. */
 dbo_settings dbo_experiment_settings(void)
 {
-    static const char *const extra[] = {"model", "hardware", "nodes", "gpus_per_node", "batch",
-                                        "costs", "layers", "seed", "name",
-                                        "cudagraph_capture_sizes", NULL};
+    static const char *const extra[] = {
+        "model",  "hardware", "nodes", "gpus_per_node",           "batch", "costs",
+        "layers", "seed",     "name",  "cudagraph_capture_sizes", NULL};
     dbo_settings settings = {.name = "dbo.experiment", .extra = extra};
     settings.fields = dbo_config_fields(&settings.num_fields);
     return settings;
@@ -55,7 +54,7 @@ dbo_settings dbo_hardware_settings(void)
 dbo_settings dbo_fixed_settings(void)
 {
     static const dbo_field fields[] = {
-#define FIXED_ROW(member, key, what)                                                               \
+#define FIXED_ROW(member, key, what) \
     {key, DBO_FIELD_DOUBLE, offsetof(dbo_fixed_costs, member), 0, MAX_FIXED_US, false, NULL, what},
         DBO_FIXED_FIELDS(FIXED_ROW)
 #undef FIXED_ROW
@@ -95,8 +94,7 @@ dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const
 
 static dbo_status need(bool condition, const char *what, const char *hint, dbo_error *err)
 {
-    return condition ? DBO_OK
-                     : dbo_fail(err, DBO_INVALID, hint, "the experiment has no %s", what);
+    return condition ? DBO_OK : dbo_fail(err, DBO_INVALID, hint, "the experiment has no %s", what);
 }
 
 /* The cluster: what is not given follows from what is. */
@@ -176,9 +174,10 @@ static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *e
     e->num_layers = e->layers ? e->layers : e->model.layers;
     *key = "layers";
     if (e->num_layers > e->model.layers) {
-        return dbo_fail(err, DBO_INVALID, "To build a deeper model: model = { base = ..., layers "
-                        "= ... }.", "layers is %u, but %s has %u", e->layers, e->model.name,
-                        e->model.layers);
+        return dbo_fail(err, DBO_INVALID,
+                        "To build a deeper model: model = { base = ..., layers "
+                        "= ... }.",
+                        "layers is %u, but %s has %u", e->layers, e->model.name, e->model.layers);
     }
     *key = "model";
     if (e->model.num_experts % e->ep_size != 0) {

@@ -29,25 +29,25 @@
 
 /* dbo.fixed: durations in us of each ubatch's ops and of the host's work; what is not given is 0.
  * X(member, key, what) */
-#define DBO_FIXED_FIELDS(X)                                                                        \
-    X(a_us, "A", "A0 and A1 together, half each")                                                  \
-    X(a0_us, "A0", "attention input")                                                              \
-    X(a1_us, "A1", "core attention, output projection, router")                                    \
-    X(quant_us, "quant", "quantisation of the payload")                                            \
-    X(layout_us, "layout", "HT: dispatch layout")                                                  \
-    X(d_us, "D", "dispatch: the transfer")                                                         \
-    X(h2d_us, "h2d", "HT: receive counts to the device")                                           \
-    X(m_us, "M", "routed experts")                                                                 \
-    X(reduce_us, "reduce", "HT: weight and reduce before the combine")                             \
-    X(c_us, "C", "combine: the transfer")                                                          \
-    X(s_us, "S", "shared expert")                                                                  \
-    X(copy_us, "copy", "HT: combined rows into the output")                                        \
-    X(launch_us, "launch", "host: a kernel launch")                                                \
-    X(event_us, "event", "host: a record or a wait")                                               \
-    X(handoff_us, "handoff", "host: a hand-off between ubatches")                                  \
-    X(replay_us, "replay", "host: a graph replay")                                                 \
-    X(post_us, "post", "host: an all-to-all call")                                                 \
-    X(metadata_us, "metadata", "host: the metadata of an ubatch")                                  \
+#define DBO_FIXED_FIELDS(X)                                            \
+    X(a_us, "A", "A0 and A1 together, half each")                      \
+    X(a0_us, "A0", "attention input")                                  \
+    X(a1_us, "A1", "core attention, output projection, router")        \
+    X(quant_us, "quant", "quantisation of the payload")                \
+    X(layout_us, "layout", "HT: dispatch layout")                      \
+    X(d_us, "D", "dispatch: the transfer")                             \
+    X(h2d_us, "h2d", "HT: receive counts to the device")               \
+    X(m_us, "M", "routed experts")                                     \
+    X(reduce_us, "reduce", "HT: weight and reduce before the combine") \
+    X(c_us, "C", "combine: the transfer")                              \
+    X(s_us, "S", "shared expert")                                      \
+    X(copy_us, "copy", "HT: combined rows into the output")            \
+    X(launch_us, "launch", "host: a kernel launch")                    \
+    X(event_us, "event", "host: a record or a wait")                   \
+    X(handoff_us, "handoff", "host: a hand-off between ubatches")      \
+    X(replay_us, "replay", "host: a graph replay")                     \
+    X(post_us, "post", "host: an all-to-all call")                     \
+    X(metadata_us, "metadata", "host: the metadata of an ubatch")      \
     X(step_us, "step", "host: a step, beside these")
 
 typedef struct dbo_fixed_costs {

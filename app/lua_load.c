@@ -96,13 +96,13 @@ dbo_status dbo_experiment_load(dbo_experiment *out, const char *path,
     dbo_sandbox *box = dbo_sandbox_create(&with.options->limits, err);
     if (!box)
         return err ? err->status : DBO_NO_MEMORY;
-    lua_State *L = dbo_sandbox_lua(box);
-    lua_pushcfunction(L, set_up);
-    lua_pushlightuserdata(L, &with);
+    lua_State *lua = dbo_sandbox_lua(box);
+    lua_pushcfunction(lua, set_up);
+    lua_pushlightuserdata(lua, &with);
     DBO_TRY_GOTO(dbo_sandbox_call(box, 1, 0, err), done);
     DBO_TRY_GOTO(dbo_sandbox_load_file(box, path, err), done);
     DBO_TRY_GOTO(dbo_sandbox_call(box, 0, 1, err), done);
-    DBO_TRY_GOTO(take_result(L, path, out, err), done);
+    DBO_TRY_GOTO(take_result(lua, path, out, err), done);
 done:
     dbo_sandbox_destroy(box);
     return status;

@@ -105,7 +105,8 @@ static void read_preset(lua_State *L, dbo_described *into, const dbo_place *plac
     const char *path = lua_tostring(L, -1);
     dbo_sandbox *box = dbo_sandbox_of(L);
     if (dbo_sandbox_load_file(box, path, &err) != DBO_OK) {
-        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+        if (err.status == DBO_IO)
+            err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
         dbo_sandbox_raise(L, &err);
     }
     lua_call(L, 0, 1);

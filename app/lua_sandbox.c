@@ -69,8 +69,7 @@ static void on_count(lua_State *L, lua_Debug *ar)
 {
     dbo_sandbox *box = dbo_sandbox_of(L);
     box->instructions += HOOK_EVERY;
-    bool cancelled =
-        box->limits.cancelled && box->limits.cancelled(box->limits.cancelled_self);
+    bool cancelled = box->limits.cancelled && box->limits.cancelled(box->limits.cancelled_self);
     if (!cancelled && box->instructions <= box->limits.instructions)
         return;
     /* From here on every instruction raises again, so that pcall cannot go on. */
@@ -122,7 +121,7 @@ static int print_line(lua_State *L)
         const char *text = luaL_tolstring(L, i, &length);
         if (i > 1)
             fputc('\t', out);
-        fwrite(text, 1, length, out);
+        (void)fwrite(text, 1, length, out);
         lua_pop(L, 1);
     }
     fputc('\n', out);
@@ -166,12 +165,13 @@ static void keep_only(lua_State *L, const char *const *list)
 static int set_up(lua_State *L)
 {
     static const char *const globals[] = {
-        "_VERSION", "assert", "error",  "ipairs", "math",     "next",     "pairs",        "pcall",
-        "rawequal", "rawget", "rawlen", "rawset", "select",   "string",   "setmetatable", "table",
-        "tonumber", "type",   "utf8",   "xpcall", "tostring", "getmetatable", NULL};
-    static const char *const strings[] = {"byte", "char",  "find",  "format",  "gmatch", "gsub",
-                                          "len",  "lower", "match", "reverse", "sub",    "upper",
-                                          "pack", "rep",   "packsize", "unpack", NULL};
+        "_VERSION", "assert", "error",        "ipairs",       "math",     "next",
+        "pairs",    "pcall",  "rawequal",     "rawget",       "rawlen",   "rawset",
+        "select",   "string", "setmetatable", "table",        "tonumber", "type",
+        "utf8",     "xpcall", "tostring",     "getmetatable", NULL};
+    static const char *const strings[] = {"byte", "char",  "find",     "format",  "gmatch", "gsub",
+                                          "len",  "lower", "match",    "reverse", "sub",    "upper",
+                                          "pack", "rep",   "packsize", "unpack",  NULL};
     luaL_requiref(L, "_G", luaopen_base, 1);
     luaL_requiref(L, "string", luaopen_string, 1);
     luaL_requiref(L, "table", luaopen_table, 1);
@@ -264,19 +264,18 @@ static const char *script_name(const dbo_sandbox *box)
 /* Turns the Lua error on the stack into *err and pops it. */
 static dbo_status take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
 {
-    lua_State *L = box->lua;
+    lua_State *lua = box->lua;
     dbo_status status = DBO_INVALID;
-    const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    const char *text = lua_type(lua, -1) == LUA_TSTRING ? lua_tostring(lua, -1) : NULL;
     if (lua_status == LUA_ERRMEM) {
         bool capped = box->memory_refused;
         status = dbo_fail(err, capped ? DBO_LIMIT : DBO_NO_MEMORY, NULL,
-                          "%s: the script needs more than %zu MiB of memory",
-                          script_name(box),
+                          "%s: the script needs more than %zu MiB of memory", script_name(box),
                           box->limits.memory_bytes >> 20);
     } else if (!text) {
         status = dbo_fail(err, DBO_INVALID, "Call error() with a string.",
-                          "%s: the script raised a %s instead of a sentence",
-                          script_name(box), luaL_typename(L, -1));
+                          "%s: the script raised a %s instead of a sentence", script_name(box),
+                          luaL_typename(lua, -1));
     } else if (strcmp(text, box->raised.message) == 0) {
         status = box->raised.status;
         if (err)
@@ -286,7 +285,7 @@ static dbo_status take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
             status = DBO_PARSE;
         status = dbo_fail(err, status, NULL, "%s", text);
     }
-    lua_pop(L, 1);
+    lua_pop(lua, 1);
     return status;
 }
 
@@ -300,37 +299,36 @@ dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_er
 dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, size_t *length,
                             dbo_error *err)
 {
-    *text = NULL;
     FILE *file = fopen(path, "rb");
-    if (!file)
-        return dbo_fail(err, DBO_IO, NULL, "cannot read %s: %s", path, strerror(errno));
+    if (!file) {
+        dbo_fail(err, DBO_IO, NULL, "cannot read %s: %s", path, strerror(errno));
+        return DBO_IO;
+    }
     dbo_status status = DBO_OK;
-    size_t used = 0, capacity = 0;
-    char *bytes = NULL;
-    for (;;) {
-        if (capacity - used < 2) {
-            size_t larger = capacity ? capacity * 2 : 16384;
-            char *moved = realloc(bytes, larger);
-            if (!moved) {
-                status = dbo_fail_memory(err, path);
-                break;
-            }
-            bytes = moved;
-            capacity = larger;
-        }
+    size_t used = 0, capacity = 16384;
+    char *bytes = malloc(capacity);
+    for (bool more = true; more && bytes;) {
         size_t got = fread(bytes + used, 1, capacity - used - 1, file);
         used += got;
-        if (used > max_bytes) {
-            status = dbo_fail(err, DBO_LIMIT, NULL, "%s is larger than %zu MiB", path,
-                              max_bytes >> 20);
-            break;
+        more = got > 0 && used <= max_bytes;
+        if (more && capacity - used < 2) {
+            capacity *= 2;
+            char *moved = realloc(bytes, capacity);
+            if (!moved)
+                free(bytes);
+            bytes = moved;
         }
-        if (got == 0)
-            break;
     }
-    if (status == DBO_OK && ferror(file))
+    if (!bytes) {
+        (void)fclose(file);
+        dbo_fail_memory(err, path);
+        return DBO_NO_MEMORY;
+    }
+    if (used > max_bytes)
+        status = dbo_fail(err, DBO_LIMIT, NULL, "%s is larger than %zu MiB", path, max_bytes >> 20);
+    else if (ferror(file))
         status = dbo_fail(err, DBO_IO, NULL, "cannot read %s: %s", path, strerror(errno));
-    fclose(file);
+    (void)fclose(file);
     if (status != DBO_OK) {
         free(bytes);
         return status;
@@ -357,7 +355,8 @@ static dbo_status keep_source(dbo_sandbox *box, const char *path, char *text, db
         free(source);
         free(copy);
         free(text);
-        return dbo_fail_memory(err, path);
+        dbo_fail_memory(err, path);
+        return DBO_NO_MEMORY;
     }
     *source = (dbo_source){.next = box->sources, .path = copy, .text = text};
     box->sources = source;
@@ -375,8 +374,7 @@ static int compile(lua_State *L)
 {
     dbo_chunk *chunk = lua_touserdata(L, 1);
     lua_pushfstring(L, "@%s", chunk->path);
-    chunk->lua_status =
-        luaL_loadbufferx(L, chunk->text, chunk->length, lua_tostring(L, -1), "t");
+    chunk->lua_status = luaL_loadbufferx(L, chunk->text, chunk->length, lua_tostring(L, -1), "t");
     if (chunk->lua_status != LUA_OK)
         return lua_error(L);
     return 1;
@@ -439,7 +437,8 @@ static bool line_sets_key(const char *line, const char *end, const char *key)
         if (at[0] == '-' && at[1] == '-')
             return false;
         bool starts = at == line || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                            "0123456789_.", at[-1]);
+                                            "0123456789_.",
+                                            at[-1]);
         if (!starts || strncmp(at, key, length) != 0)
             continue;
         const char *after = at + length;

@@ -30,10 +30,10 @@ typedef struct dbo_sandbox dbo_sandbox;
 
 /* 0 in a field means its default. */
 typedef struct dbo_sandbox_limits {
-    size_t memory_bytes;   /* default 256 MiB */
-    uint64_t instructions; /* default 200 million: about two seconds */
-    size_t string_bytes;   /* of one string built by string.rep; default 16 MiB */
-    size_t source_bytes;   /* of one script; default 8 MiB */
+    size_t memory_bytes;           /* default 256 MiB */
+    uint64_t instructions;         /* default 200 million: about two seconds */
+    size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
+    size_t source_bytes;           /* of one script; default 8 MiB */
     bool (*cancelled)(void *self); /* polled while a script runs; may be NULL */
     void *cancelled_self;
     void *print_to; /* FILE * of the script's print(); default stdout */

@@ -45,6 +45,7 @@ static const char top_doc[] =
     "\nExit codes: 0 fine; 1 the run failed; 2 the command line; 3 a check found something; 130 "
     "Ctrl-C.";
 
+// NOLINTNEXTLINE(readability-non-const-parameter): argp's type
 static error_t parse_top(int key, char *arg, struct argp_state *state)
 {
     (void)arg;

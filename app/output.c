@@ -48,9 +48,10 @@ dbo_status dbo_output_open(dbo_output *output, const char *path, dbo_error *err)
     bool exists = stat(path, &existing) == 0;
     if (exists && S_ISDIR(existing.st_mode))
         return fail(path, EISDIR, err);
-    if (strlen(path) >= sizeof output->path)
+    size_t length = strlen(path);
+    if (length >= sizeof output->path)
         return fail(path, ENAMETOOLONG, err);
-    strcpy(output->path, path);
+    memcpy(output->path, path, length + 1);
     int fd = -1;
     if (exists && !S_ISREG(existing.st_mode)) {
         fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -108,7 +109,7 @@ dbo_status dbo_output_commit(dbo_output *output, dbo_error *err)
 void dbo_output_discard(dbo_output *output)
 {
     if (output->file && !output->is_stdout)
-        fclose(output->file);
+        (void)fclose(output->file);
     output->file = NULL;
     if (output->temporary[0])
         unlink(output->temporary);

@@ -19,7 +19,7 @@
 #include <stdio.h>
 
 typedef struct dbo_output {
-    FILE *file; /* NULL: closed */
+    FILE *file;                               /* NULL: closed */
     char path[PATH_MAX], temporary[PATH_MAX]; /* temporary "": written directly */
     bool is_stdout;
 } dbo_output;

@@ -149,13 +149,13 @@ void dbo_result_json(const dbo_result *result, dbo_json_writer *out)
 void dbo_result_decision(const dbo_result *result, dbo_strbuf *out)
 {
     const dbo_vote_result *decision = result->decision;
-    dbo_strbuf_printf(out, "Decision %s (%s): %s; graph %s, rank %u runs %d tokens, padding "
-                           "included\n",
-                      decision->should_ubatch ? "split" : "no split",
-                      dbo_vote_reason_name(decision->reason),
-                      dbo_vote_reason_text(decision->reason),
-                      dbo_graph_mode_name(decision->graph_mode), result->rank,
-                      decision->num_tokens_padded);
+    dbo_strbuf_printf(
+        out,
+        "Decision %s (%s): %s; graph %s, rank %u runs %d tokens, padding "
+        "included\n",
+        decision->should_ubatch ? "split" : "no split", dbo_vote_reason_name(decision->reason),
+        dbo_vote_reason_text(decision->reason), dbo_graph_mode_name(decision->graph_mode),
+        result->rank, decision->num_tokens_padded);
 }
 
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out)

@@ -100,8 +100,8 @@ static void list_choices(const dbo_field *field, char *out, size_t size)
 {
     size_t used = (size_t)snprintf(out, size, "one of");
     for (size_t i = 0; field->choices[i] && used < size; i++) {
-        used += (size_t)snprintf(out + used, size - used, "%s \"%s\"", i ? "," : "",
-                                 field->choices[i]);
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s \"%s\"", i ? "," : "", field->choices[i]);
     }
 }
 

@@ -28,12 +28,14 @@ dbo_per_rank *dbo_workload_numbers(dbo_workload *load, const char *key)
 /* Makes room for one more item in an array whose capacity is the next power of two. */
 static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *err)
 {
-    if (count != 0 && (count & (count - 1)) != 0)
+    if (*items && count != 0 && (count & (count - 1)) != 0)
         return DBO_OK;
     size_t capacity = count ? (size_t)count * 2 : 1;
     void *moved = realloc(*items, capacity * bytes);
-    if (!moved)
-        return dbo_fail_memory(err, "the batch");
+    if (!moved) {
+        dbo_fail_memory(err, "the batch");
+        return DBO_NO_MEMORY;
+    }
     *items = moved;
     return DBO_OK;
 }
@@ -99,8 +101,7 @@ dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *e
     return DBO_OK;
 }
 
-dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request,
-                            dbo_error *err)
+dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request, dbo_error *err)
 {
     DBO_TRY(dbo_workload_fit(load, list + 1, err));
     return add_request(&load->lists[list], request, err);
@@ -211,7 +212,7 @@ dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t 
     DBO_TRY(check_count(&load->prompt_len, "prompt_len", num_ranks, err));
     free(load->ranks);
     load->num_ranks = num_ranks;
-    load->ranks = calloc(num_ranks, sizeof *load->ranks);
+    load->ranks = calloc(num_ranks, sizeof(dbo_request_list *));
     if (!load->ranks)
         return dbo_fail_memory(err, "the batch");
     if (load->kind == DBO_WORKLOAD_REQUESTS)

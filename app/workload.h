@@ -70,8 +70,7 @@ dbo_status dbo_workload_put(dbo_per_rank *numbers, const char *key, uint32_t ind
  * nothing to do is legal). */
 dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *err);
 /* Appends a request to list `list`, made if need be. */
-dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request,
-                            dbo_error *err);
+dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request, dbo_error *err);
 
 /* Fills `ranks`. Fails when a list of numbers has neither one nor num_ranks values. */
 dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t query_len,

@@ -26,7 +26,7 @@ static void read_into(const char *name, char *text, size_t size)
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     text[fread(text, 1, size - 1, file)] = '\0';
-    fclose(file);
+    assert_int_equal(fclose(file), 0);
 }
 
 static void write_script(const char *text)
@@ -36,7 +36,7 @@ static void write_script(const char *text)
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
-    fclose(file);
+    assert_int_equal(fclose(file), 0);
 }
 
 /* Runs a shell line in the folder, in which dbo is the built command; returns its exit code. */
@@ -173,7 +173,7 @@ static int run_and_interrupt(long delay_ms)
 static int other_files(void)
 {
     assert_int_equal(run("ls -A | grep -vxE 't.lua|out|err' | wc -l"), 0);
-    return atoi(printed);
+    return (int)strtol(printed, NULL, 10);
 }
 
 static void interruption_is_130(void **state)

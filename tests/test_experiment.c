@@ -51,9 +51,17 @@ static void give_model(dbo_experiment *e)
 {
     e->has_fixed = false;
     e->has_model = true;
-    e->model = (dbo_model_spec){.name = "toy", .layers = 4, .hidden = 1024, .heads = 16,
-                                .vocab = 1000, .attention = DBO_ATTENTION_GQA, .kv_heads = 4,
-                                .head_dim = 64, .num_experts = 48, .topk = 4, .moe_inter = 512,
+    e->model = (dbo_model_spec){.name = "toy",
+                                .layers = 4,
+                                .hidden = 1024,
+                                .heads = 16,
+                                .vocab = 1000,
+                                .attention = DBO_ATTENTION_GQA,
+                                .kv_heads = 4,
+                                .head_dim = 64,
+                                .num_experts = 48,
+                                .topk = 4,
+                                .moe_inter = 512,
                                 .weight_dtype = DBO_BF16};
 }
 
@@ -136,8 +144,8 @@ static void experts_must_divide(void **state)
     const char *key = NULL;
     assert_int_not_equal(dbo_experiment_finish(&e, &key, &err), DBO_OK);
     assert_string_equal(key, "model");
-    assert_string_equal(
-        err.message, "expert parallelism over 5 GPUs does not divide the 48 experts of toy");
+    assert_string_equal(err.message,
+                        "expert parallelism over 5 GPUs does not divide the 48 experts of toy");
     assert_string_equal(err.hint, "Use 4 or 6 GPUs.");
     dbo_experiment_fini(&e);
 

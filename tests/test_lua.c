@@ -26,7 +26,7 @@ static dbo_status load_sets(const char *text, const char *const *sets, uint32_t 
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
-    fclose(file);
+    assert_int_equal(fclose(file), 0);
     dbo_load_options options = {.sets = sets, .num_sets = num_sets};
     options.limits.instructions = 3000000;
     options.limits.memory_bytes = (size_t)32 << 20;
@@ -130,9 +130,14 @@ static void overrides_come_after_the_script(void **state)
     dbo_error err = {0};
     const char *text = HEAD "return dbo.experiment { model = 'deepseek-v3', hardware = 'H800',\n"
                             "nodes = 2, data_parallel_size = 16, " TAIL;
-    const char *sets[] = {"nodes=1",       "data_parallel_size=8", "hardware=H20",
-                          "model.layers=7", "batch.num_tokens=1,2,3,4,5,6,7,8",
-                          "hardware.sms=60", "enable_dbo=true", "name=a b"};
+    const char *sets[] = {"nodes=1",
+                          "data_parallel_size=8",
+                          "hardware=H20",
+                          "model.layers=7",
+                          "batch.num_tokens=1,2,3,4,5,6,7,8",
+                          "hardware.sms=60",
+                          "enable_dbo=true",
+                          "name=a b"};
     if (load_sets(text, sets, 8, &e, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_int_equal(e.nodes, 1);
@@ -160,8 +165,9 @@ static void mistakes_carry_their_line(void **state)
     expect_failure("local dbo = require 'dbo'\nreturn dbo.experiment {\n  nodes = = 3 }\n",
                    DBO_PARSE, "t.lua:3: unexpected symbol near '='");
     expect_failure(HEAD "return dbo.experiment {\n  -- enable_dob = 1\n  enable_dob = true }\n",
-                   DBO_INVALID, "t.lua:4: unknown key 'enable_dob' in dbo.experiment, did you "
-                                "mean 'enable_dbo'?");
+                   DBO_INVALID,
+                   "t.lua:4: unknown key 'enable_dob' in dbo.experiment, did you "
+                   "mean 'enable_dbo'?");
     expect_failure(HEAD "return dbo.experiment { gpus_per_node = 8,\n  nodes = '16', " TAIL,
                    DBO_INVALID, "t.lua:3: nodes must be an integer, got string \"16\"");
     expect_failure(HEAD "return dbo.experiment { nodes = 2.5, " TAIL, DBO_INVALID,
@@ -188,8 +194,9 @@ static void mistakes_carry_their_line(void **state)
                    "t.lua:2: batch must be what dbo.decode {}, dbo.prefill {} or dbo.batch {} "
                    "gives, got a table");
     expect_failure("return 5\n", DBO_INVALID, "t.lua returns number; it must return an experiment");
-    expect_failure("error({})\n", DBO_INVALID, "t.lua: the script raised a table instead of a "
-                                               "sentence");
+    expect_failure("error({})\n", DBO_INVALID,
+                   "t.lua: the script raised a table instead of a "
+                   "sentence");
 }
 
 static void bases_may_not_run_in_a_circle(void **state)
@@ -205,9 +212,9 @@ static void bases_may_not_run_in_a_circle(void **state)
 static void only_harmless_globals_are_there(void **state)
 {
     (void)state;
-    static const char *const absent[] = {"os", "io", "debug", "load", "loadstring", "dofile",
-                                         "loadfile", "collectgarbage", "package", "coroutine",
-                                         "string.dump"};
+    static const char *const absent[] = {"os",         "io",        "debug",      "load",
+                                         "loadstring", "dofile",    "loadfile",   "collectgarbage",
+                                         "package",    "coroutine", "string.dump"};
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++) {
         char text[128];
         snprintf(text, sizeof text, "if %s ~= nil then error('it is there') end error('gone')\n",
@@ -267,13 +274,35 @@ static void random_numbers_are_the_same_in_every_run(void **state)
     for (int i = 0; i < 2; i++) {
         dbo_experiment experiment;
         dbo_error err = {0};
-        assert_int_equal(load_sets("error(math.random(1 << 30) .. '')\n", NULL, 0, &experiment,
-                                   &err),
-                         DBO_INVALID);
+        assert_int_equal(
+            load_sets("error(math.random(1 << 30) .. '')\n", NULL, 0, &experiment, &err),
+            DBO_INVALID);
         if (i == 0)
             snprintf(first, sizeof first, "%s", err.message);
         assert_string_equal(err.message, first);
     }
+}
+
+/* However little memory there is, the end is an experiment or a sentence, and nothing leaks. */
+static void any_memory_cap_ends_in_a_sentence(void **state)
+{
+    (void)state;
+    int loaded = 0, refused = 0;
+    for (size_t bytes = 4096; bytes < 400000; bytes += bytes / 64) {
+        dbo_experiment e;
+        dbo_error err = {0};
+        dbo_load_options options = {.limits.memory_bytes = bytes};
+        const char *path = DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-prefill.lua";
+        if (dbo_experiment_load(&e, path, &options, &err) == DBO_OK) {
+            loaded++;
+            dbo_experiment_fini(&e);
+        } else {
+            refused++;
+            assert_true(err.status == DBO_LIMIT || err.status == DBO_NO_MEMORY);
+            assert_int_not_equal(err.message[0], '\0');
+        }
+    }
+    assert_true(loaded > 20 && refused > 20);
 }
 
 /* ---- what comes with dbo ---- */
@@ -333,6 +362,7 @@ int main(void)
         cmocka_unit_test(runaway_scripts_end),
         cmocka_unit_test(interruption_ends_a_script),
         cmocka_unit_test(random_numbers_are_the_same_in_every_run),
+        cmocka_unit_test(any_memory_cap_ends_in_a_sentence),
         cmocka_unit_test(shipped_presets_and_workloads_load),
     };
     return cmocka_run_group_tests_name("lua", tests, make_folder, remove_folder);

@@ -36,7 +36,7 @@ static void expect_text(const char *path, const char *text)
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     got[fread(got, 1, sizeof got - 1, file)] = '\0';
-    fclose(file);
+    assert_int_equal(fclose(file), 0);
     assert_string_equal(got, text);
 }
 

@@ -34,23 +34,31 @@ static void make(made *m)
         hand_init(&h, &m->traces[i], 6, i + 1);
         hand_ll(&h);
         hand_end(&h);
-        assert_int_equal(
-            dbo_metrics_compute(&m->metrics[i], &m->traces[i], 0, 0, i ? 64 : 0, NULL), DBO_OK);
+        assert_int_equal(dbo_metrics_compute(&m->metrics[i], &m->traces[i], 0, 0, i ? 64 : 0, NULL),
+                         DBO_OK);
     }
     assert_int_equal(dbo_notation_init(&m->notation, &m->traces[1], 0, 0, NULL), DBO_OK);
     dbo_experiment_init(&m->experiment);
     strcpy(m->experiment.name, "by hand");
-    m->decision = (dbo_vote_result){.should_ubatch = true, .reason = DBO_VOTE_OK,
-                                    .graph_mode = DBO_GRAPH_FULL, .num_tokens_padded = 72};
+    m->decision = (dbo_vote_result){.should_ubatch = true,
+                                    .reason = DBO_VOTE_OK,
+                                    .graph_mode = DBO_GRAPH_FULL,
+                                    .num_tokens_padded = 72};
     m->slices[0] = m->slices[2] = (dbo_ubatch_slice){0, 36, 0, 36};
     m->slices[1] = m->slices[3] = (dbo_ubatch_slice){36, 64, 36, 64};
     memcpy(m->padded, m->slices, sizeof m->padded);
     m->padded[1].tok_stop = m->padded[3].tok_stop = 72;
     m->cost.total = (dbo_quantity){.value = 12.5, .present = true};
-    m->result = (dbo_result){.experiment = &m->experiment, .decision = &m->decision,
-                             .off = &m->metrics[0], .on = &m->metrics[1],
-                             .split_cost = &m->cost, .notation = &m->notation, .num_ranks = 2,
-                             .num_ubatches = 2, .slices = m->slices, .slices_padded = m->padded};
+    m->result = (dbo_result){.experiment = &m->experiment,
+                             .decision = &m->decision,
+                             .off = &m->metrics[0],
+                             .on = &m->metrics[1],
+                             .split_cost = &m->cost,
+                             .notation = &m->notation,
+                             .num_ranks = 2,
+                             .num_ubatches = 2,
+                             .slices = m->slices,
+                             .slices_padded = m->padded};
 }
 
 /* Writes and parses; keys are then looked up in the root. */
@@ -90,8 +98,7 @@ static void split_step_has_every_key(void **state)
     make(&m);
     const dbo_json_value *root = document_of(&m);
     assert_true(number(root, "step_us") == m.metrics[1].step_us.value);
-    assert_true(number(root, "speedup") ==
-                m.metrics[0].step_us.value / m.metrics[1].step_us.value);
+    assert_true(number(root, "speedup") == m.metrics[0].step_us.value / m.metrics[1].step_us.value);
     assert_true(number(root, "tokens_per_s_per_gpu") > 0);
     const dbo_json_value *without = dbo_json_get(root, "without_dbo");
     assert_true(number(without, "step_us") == m.metrics[0].step_us.value);
