@@ -82,7 +82,7 @@ static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item
 dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
                             const sim_transfer *transfer)
 {
-    if (item->numeric)
+    if (item->kind == SIM_OP && item->numeric)
         return sim_refuse(rank, DBO_UNSUPPORTED,
                           "ops that compute numbers cannot be captured in a graph");
     return add_node(rank, index_in(rank->capture, stream), item, transfer);
@@ -147,7 +147,7 @@ dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
     for (uint32_t i = 0; i < DBO_MAX_STREAMS; i++)
         if (i != index && record->cover[i] > c->cover[index][i])
             c->cover[index][i] = record->cover[i];
-    const sim_item wait = {.kind = SIM_WAIT, .peer = record->stream, .ns = (int64_t)e->count};
+    const sim_item wait = {.kind = SIM_WAIT, .peer = record->stream, .count = e->count};
     return add_node(rank, index, &wait, NULL);
 }
 
@@ -238,9 +238,9 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
     sim_item item = node->item;
     item.not_before = rank->host_ns;
     if (item.kind == SIM_WAIT) {
-        item.ns += (int64_t)bases[item.peer];
+        item.count += bases[item.peer];
         item.peer = entities[item.peer];
-        return sim_enqueue(sim, entities[node->stream], &item);
+        return sim_enqueue_wait(sim, entities[node->stream], &item);
     }
     item.id = (item.id & ~((uint64_t)(DBO_MAX_STEPS - 1) << 50)) | (uint64_t)step << 50;
     if (item.kind != SIM_OP)
@@ -263,6 +263,7 @@ static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, 
     uint64_t bases[DBO_MAX_STREAMS];
     for (uint32_t i = 0; i < graph->num_streams; i++) {
         entities[i] = i == 0 ? rank->streams[stream] : graph->entities[i];
+        DBO_TRY(sim_flush_wait(rank, entities[i]));
         bases[i] = rank->sim->streams[entities[i]].issued;
     }
     for (uint32_t i = 0; i < graph->num_nodes; i++)

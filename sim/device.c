@@ -85,6 +85,7 @@ static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
     if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
         return sim_capture_record(rank, event, stream);
     uint32_t entity = rank->streams[stream];
+    DBO_TRY(sim_flush_wait(rank, entity));
     sim_event *e = &rank->events[event];
     e->stream = entity;
     e->capture = 0;
@@ -101,10 +102,9 @@ dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
             return sim_capture_wait(rank, stream, event);
         return sim_refuse(rank, DBO_REFUSED, "an event recorded in a capture is waited for after it");
     }
-    if (e->stream == SIM_NONE || rank->sim->streams[e->stream].done >= e->count)
+    if (e->stream == SIM_NONE || e->stream == rank->streams[stream])
         return DBO_OK;
-    sim_item item = {.kind = SIM_WAIT, .peer = e->stream, .ns = (int64_t)e->count};
-    return sim_issue(rank, rank->streams[stream], &item);
+    return sim_issue_wait(rank, rank->streams[stream], e->stream, e->count);
 }
 
 static dbo_status device_wait(void *self, dbo_stream stream, dbo_event event)
@@ -164,22 +164,18 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
         DBO_TRY(sim_park(rank, SIM_AT_TIME));
     }
     const sim_event *e = &rank->events[event];
-    *done = e->stream == SIM_NONE || sim->streams[e->stream].done >= e->count;
+    *done = e->stream == SIM_NONE ||
+            sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns) <= rank->host_ns;
     return DBO_OK;
 }
 
 static dbo_status device_host_wait(void *self, dbo_event event)
 {
     sim_rank *rank = self;
-    dbo_sim *sim = rank->sim;
     if (rank->capture)
         return sim_refuse(rank, DBO_REFUSED, "the host waits for an event inside a graph capture");
     const sim_event *e = &rank->events[event];
-    if (e->stream == SIM_NONE || sim->streams[e->stream].done >= e->count)
-        return DBO_OK;
-    sim_await(sim, SIM_FIRST_RANK + rank->id, e->stream, e->count);
-    rank->blocked_on = e->stream;
-    return sim_park(rank, SIM_AT_STREAM);
+    return e->stream == SIM_NONE ? DBO_OK : sim_host_await(rank, e->stream, e->count);
 }
 
 static dbo_status device_set_compute_sms(void *self, uint32_t sms)
@@ -333,14 +329,6 @@ dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err)
     return NULL;
 }
 
-/* Ops still queued (after a failure) own their private outputs. */
-static void drop_queued(dbo_sim *sim, sim_stream *s)
-{
-    (void)sim;
-    for (; s->done != s->issued; s->done++)
-        free(sim_head(s)->numeric);
-}
-
 void dbo_sim_destroy(dbo_sim *sim)
 {
     if (!sim)
@@ -352,13 +340,12 @@ void dbo_sim_destroy(dbo_sim *sim)
         free(rank->streams);
         free(rank->events);
     }
-    for (uint32_t s = 0; s < sim->num_streams; s++) {
-        drop_queued(sim, &sim->streams[s]);
+    for (uint32_t s = 0; s < sim->num_streams; s++)
         sim_stream_fini(&sim->streams[s]);
-    }
     sim_comms_fini(sim);
     dbo_fiber_pool_destroy(sim->pool);
     free(sim->streams);
+    free(sim->work);
     free(sim->ranks);
     free(sim->class_of);
     free(sim->heap);

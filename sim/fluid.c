@@ -107,7 +107,7 @@ void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
     }
     if (!s->shares)
         gpu->running[gpu->num_running++] = stream;
-    s->shares = 1;
+    s->shares = true;
     s->rate = SIM_RATE_ONE;
     s->remaining = ns == INT64_MAX ? FOREVER : (uint64_t)ns * SIM_RATE_ONE;
     s->due = -1;
@@ -124,6 +124,6 @@ void sim_share_end(dbo_sim *sim, uint32_t stream)
         if (gpu->running[i] != stream)
             gpu->running[kept++] = gpu->running[i];
     gpu->num_running = kept;
-    s->shares = 0;
+    s->shares = false;
     rebalance(sim, gpu);
 }

@@ -99,27 +99,22 @@ void sim_comms_fini(dbo_sim *sim)
 
 /* ---- HT ---- */
 
+/* The rendezvous has met: the head of a stream in it runs from the start on. */
 static void start_member(dbo_sim *sim, const sim_meet *meet, uint32_t index)
 {
     sim_stream *s = &sim->streams[index];
     const sim_item *head = sim_head(s);
     if (meet->start_ns > s->started)
         sim_push_span(sim, head, DBO_SPAN_WAIT, s->number, s->started, meet->start_ns);
-    if (meet->start_ns > sim->now_ns && sim_needs_start(head)) {
-        s->met = true;
-        s->state = SIM_STARTING;
-        s->due = meet->start_ns;
-        sim_schedule(sim, s->due, index);
-        return;
-    }
-    sim_run_head(sim, index, meet->start_ns, head->ns);
+    if (sim_run_head(sim, index, meet->start_ns, head->ns))
+        sim_look_at(sim, index);
 }
 
 static void wake_hosts(dbo_sim *sim, sim_meet *meet)
 {
     while (meet->first_host != SIM_NONE) {
         sim_rank *rank = &sim->ranks[meet->first_host];
-        meet->first_host = rank->waiter.next;
+        meet->first_host = rank->next_host;
         sim_wake(sim, rank, meet->start_ns + meet->counts_ns);
     }
 }
@@ -131,7 +126,6 @@ void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
     sim_meet *meet = meet_at(sim, head->slot, head->sequence);
     s->state = SIM_BLOCKED;
     s->started = at_ns;
-    s->met = false;
     s->next_member = meet->first_member;
     meet->first_member = index;
     if (at_ns > meet->start_ns)
@@ -170,7 +164,7 @@ dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle)
             rank->host_ns = known_ns;
         return DBO_OK;
     }
-    rank->waiter.next = meet->first_host;
+    rank->next_host = meet->first_host;
     meet->first_host = rank->id;
     rank->blocked_on = slot;
     rank->blocked_sequence = sequence;
@@ -206,19 +200,13 @@ static void push_flights(dbo_sim *sim, const sim_meet *meet, const sim_item *lik
     }
 }
 
+/* All have sent: the head of a stream, a receive, runs once the last byte is here. */
 static void receive(dbo_sim *sim, const sim_meet *meet, uint32_t index)
 {
-    sim_stream *s = &sim->streams[index];
-    sim_item *head = sim_head(s);
+    const sim_stream *s = &sim->streams[index];
     int64_t at = s->started > meet->landed_ns ? s->started : meet->landed_ns;
-    if (at > sim->now_ns && sim_needs_start(head)) {
-        s->met = true;
-        s->state = SIM_STARTING;
-        s->due = at;
-        sim_schedule(sim, at, index);
-        return;
-    }
-    sim_run_head(sim, index, at, head->ns);
+    if (sim_run_head(sim, index, at, sim_head(&sim->streams[index])->ns))
+        sim_look_at(sim, index);
 }
 
 void sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
@@ -255,12 +243,11 @@ void sim_recv_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
     const sim_item *head = sim_head(s);
     sim_meet *meet = meet_at(sim, head->slot, head->sequence);
     s->started = at_ns;
-    s->met = false;
+    s->state = SIM_BLOCKED;
     if (meet->arrived == sim->num_ranks) {
         receive(sim, meet, index);
         return;
     }
-    s->state = SIM_BLOCKED;
     s->next_member = meet->first_member;
     meet->first_member = index;
 }

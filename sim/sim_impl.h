@@ -9,10 +9,18 @@
  *     numeric.c   inputs read at an op's start, outputs published at its end
  *     device.c    the seam's tables over all that
  *
+ * Time is resolved, not stepped, wherever nothing can change it: an item whose predecessor, waits
+ * and peers have known ends gets its own end at once, perhaps ahead of the world's clock. Events are
+ * for what depends on the moment: kernels that share a GPU start and end by them, ops that compute
+ * read and publish at them, and ranks wake by them. Whatever is unresolved when the world has reached
+ * a time has not happened by then.
+ *
  * Entities (streams, then ranks) have numbers; an event is a 64-bit key, time << 20 | entity, so a
  * heap of keys orders by (time, entity). A stream has at most one valid event: `due`; others in the
- * heap are stale and skipped. A position on a stream is a count of items: an event (dbo_event) is
- * (stream, count issued at its record), complete once that many items are done.
+ * heap are stale and skipped. A position on a stream is a count of items: a dbo_event is (stream,
+ * count issued at its record), complete when item count - 1 ends. An item's place in its ring is
+ * given out again once its end is not after the host time of the new item; so what is overwritten
+ * is over for everybody who can still ask.
  */
 #ifndef DBO_SIM_IMPL_H
 #define DBO_SIM_IMPL_H
@@ -39,20 +47,34 @@ typedef enum sim_item_kind {
 
 typedef struct sim_numeric sim_numeric;
 
+#define SIM_UNKNOWN INT64_MAX
+
 typedef struct sim_item {
     uint8_t kind;
-    uint8_t slot; /* transfers: the communicator */
-    uint16_t sms;       /* with hbm_mbps: 0 both: takes no part in sharing */
-    uint32_t sequence;  /* transfers: which of the communicator's */
-    int64_t not_before; /* the host time of its issue */
-    int64_t ns;         /* work alone; SIM_WAIT: the count to wait for */
-    dbo_op_id id;
+    uint8_t slot;      /* transfers: the communicator */
+    uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
+    uint32_t sequence; /* transfers: which of the communicator's */
+    union {
+        int64_t not_before; /* the host time of its issue */
+        int64_t end_ns;     /* once resolved */
+    };
+    union {
+        int64_t ns;     /* work alone */
+        uint64_t count; /* SIM_WAIT: items of the other stream */
+    };
+    union {
+        dbo_op_id id;
+        int64_t ready_ns; /* SIM_WAIT: when the other's item ends; SIM_UNKNOWN */
+    };
     union {
         uint64_t bytes;    /* transfers */
         uint32_t peer;     /* SIM_WAIT: the other stream */
         uint32_t hbm_mbps; /* SIM_OP */
     };
-    sim_numeric *numeric;
+    union {
+        sim_numeric *numeric; /* SIM_OP */
+        uint64_t next_wait;   /* SIM_WAIT: the next that waits for the same stream */
+    };
 } sim_item;
 
 typedef struct sim_transfer { /* LL: one rank's part in a meet */
@@ -66,32 +88,35 @@ typedef struct sim_transfer { /* LL: one rank's part in a meet */
 } sim_transfer;
 
 typedef enum sim_state {
-    SIM_IDLE,     /* nothing queued */
-    SIM_BLOCKED,  /* head waits: another stream, a meet */
-    SIM_STARTING, /* head starts at `due` */
-    SIM_RUNNING   /* head ends at `due` (with sharing: at the present rates) */
+    SIM_READY,    /* the head, if any, can be looked at */
+    SIM_BLOCKED,  /* the head waits: for another stream, for a meet */
+    SIM_STARTING, /* the head starts at `due` */
+    SIM_RUNNING   /* the head ends at `due` (with sharing: at the present rates) */
 } sim_state;
 
-typedef struct sim_waiter {
-    uint32_t next;
-    uint64_t count;
-} sim_waiter;
+/* Where a waiting item is: entity << 44 | its number on the stream. */
+#define SIM_NO_WAIT        UINT64_MAX
+#define SIM_WAIT_AT(e, n)  ((uint64_t)(e) << 44 | (n))
+#define SIM_WAIT_STREAM(w) ((uint32_t)((w) >> 44))
+#define SIM_WAIT_NUMBER(w) ((w) & ((UINT64_C(1) << 44) - 1))
 
 typedef struct sim_stream {
     sim_item *ring;
     uint32_t mask, number; /* number: the trace's */
     uint32_t rank;
-    uint32_t state;
-    uint64_t issued, done;
+    uint8_t state; /* sim_state */
+    bool queued;   /* in the world's list of streams to look at */
+    bool met;      /* the head has met, or comes to no meet: at `due` it runs */
+    bool shares;   /* is among the running of its GPU */
+    uint64_t issued, resolved;
+    int64_t end_ns;   /* of the last resolved item */
+    int64_t floor_ns; /* the next item starts no earlier: waits that were known at issue */
+    uint64_t first_wait, last_wait; /* items that wait for this stream, by their count */
+    uint64_t host_count; /* the rank's host waits for so many items; 0: it does not */
     int64_t due, started;
-    uint32_t first_waiter; /* entities that wait for this stream */
-    sim_waiter waiter;     /* my place in another's chain of waiters */
-    uint32_t next_member;  /* of the meet that I wait in */
-    bool met;              /* my head, a rendezvous, has met and only awaits its start */
-    /* sharing */
-    uint64_t remaining; /* ns of work << 16 */
-    uint32_t rate;
-    uint32_t shares; /* is among the running of its GPU */
+    uint32_t next_member; /* of the meet that the head waits in */
+    uint32_t rate;        /* sharing */
+    uint64_t remaining;   /* sharing: ns of work << 16 */
 } sim_stream;
 
 typedef struct sim_event {
@@ -125,7 +150,7 @@ typedef struct sim_rank {
     uint32_t reason;   /* sim_reason, while blocked, and at what: */
     uint32_t blocked_on; /* ... a stream, or a communicator and the number of its transfer */
     uint32_t blocked_sequence;
-    sim_waiter waiter;
+    uint32_t next_host; /* of the meet whose counts the host waits for */
     dbo_error failure; /* last refusal of a hot call */
     uint32_t compute_sms, comm_sms;
     uint32_t num_streams, cap_streams;
@@ -157,7 +182,7 @@ typedef struct sim_meet {
     int64_t landed_ns;  /* LL: the latest landing so far */
     int64_t counts_ns;  /* HT: from the start to the receive counts */
     uint32_t first_member; /* streams that wait in it */
-    uint32_t first_host;   /* ranks that wait for receive counts, chained by waiter.next */
+    uint32_t first_host;   /* ranks that wait for receive counts, chained by next_host */
     sim_transfer *transfers; /* LL: by rank, or NULL */
 } sim_meet;
 
@@ -175,6 +200,10 @@ struct dbo_sim {
     bool heap_hole; /* the top has been taken and not yet refilled */
     sim_stream *streams;
     uint32_t num_streams, cap_streams;
+    uint32_t *work; /* streams to look at: a ring of cap_streams */
+    uint32_t work_first, work_count;
+    bool settling;
+    int64_t last_ns; /* the latest end of anything */
     sim_rank *ranks;
     uint32_t num_ranks; /* simulated */
     uint32_t num_ended, num_arrived;
@@ -208,18 +237,34 @@ uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_err
 void sim_stream_fini(sim_stream *stream);
 /* Waits for room, stamps the host time, queues. */
 dbo_status sim_issue(sim_rank *rank, uint32_t stream, sim_item *item);
-dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item); /* no depth limit */
+/* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
+dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
+dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
+/* The next item of `stream` waits for `count` items of `peer`. */
+dbo_status sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64_t count);
+/* Before a record: a wait that no item has carried yet becomes an item. */
+dbo_status sim_flush_wait(sim_rank *rank, uint32_t stream);
+/* End of the first `count` items: known, at most `host_ns` (then perhaps less), or SIM_UNKNOWN. */
+int64_t sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);
+/* Blocks the rank's host until the first `count` items of the stream have ended. */
+dbo_status sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
 void sim_stream_event(dbo_sim *sim, uint32_t stream);
-void sim_await(dbo_sim *sim, uint32_t entity, uint32_t stream, uint64_t count);
-/* The head's work of `ns` begins at start_ns (>= now; sharing: = now). */
-void sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
+void sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
+void sim_settle(dbo_sim *sim);                   /* until no head can */
+/* The head's work of `ns` begins at start_ns; true: and its end is known already. */
+bool sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
 void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
                    int64_t start_ns, int64_t end_ns);
-static inline bool sim_needs_start(const sim_item *item)
+static inline sim_item *sim_head(sim_stream *s) { return &s->ring[s->resolved & s->mask]; }
+static inline bool sim_shares(const sim_item *item)
 {
-    return item->sms != 0 || item->numeric != NULL || (item->kind == SIM_OP && item->hbm_mbps != 0);
+    return item->sms != 0 || (item->kind == SIM_OP && item->hbm_mbps != 0);
 }
-static inline sim_item *sim_head(sim_stream *s) { return &s->ring[s->done & s->mask]; }
+/* Must it start at its moment, not ahead of it? */
+static inline bool sim_needs_event(const sim_item *item)
+{
+    return sim_shares(item) || (item->kind == SIM_OP && item->numeric != NULL);
+}
 
 /* fluid.c */
 void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns);
@@ -229,9 +274,10 @@ void sim_share_end(dbo_sim *sim, uint32_t stream);
 dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out);
 dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream);
 dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle);
-void sim_meet_join(dbo_sim *sim, uint32_t stream, int64_t at_ns);  /* a MEET at its stream's head */
-void sim_send_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns); /* a SEND starts */
-void sim_recv_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns); /* a RECV at the head */
+/* At its stream's head: a MEET comes, a SEND starts, a RECV comes. */
+void sim_meet_join(dbo_sim *sim, uint32_t stream, int64_t at_ns);
+void sim_send_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns);
+void sim_recv_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns);
 void sim_meet_leave(dbo_sim *sim, const sim_item *item); /* a MEET or RECV has completed */
 /* Opens the meet of a transfer that is being queued; LL: keeps the rank's part in it. */
 dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,

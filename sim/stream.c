@@ -1,12 +1,33 @@
-/* stream.c: FIFO streams. The simulator's hot path: issue, start, complete, wake.
+/* stream.c: FIFO streams. The simulator's hot path: issue, start, resolve, wake.
  *
- * A stream runs its head only. A kernel that takes no part in sharing gets its end at once, even
- * when it starts in the future; one that shares, or computes, is started by an event of its own so
- * that it meets the others at its start. Waits are items, too; they complete without an event.
+ * The head is the first unresolved item. If its start is known and nothing can change its length,
+ * it is resolved on the spot and the next one is looked at; so a chain of plain kernels costs no
+ * event at all. A head that must meet others in time is started by an event and resolved at its
+ * end. Resolving may unblock other streams: they are put on a list and looked at in turn, never
+ * recursively, so chains may be as long as a run.
  */
 #include "sim/sim_impl.h"
 
 #include <stdlib.h>
+
+static bool grow_streams(dbo_sim *sim)
+{
+    uint32_t cap = sim->cap_streams ? sim->cap_streams * 2 : 16;
+    sim_stream *streams = realloc(sim->streams, cap * sizeof *streams);
+    if (!streams)
+        return false;
+    sim->streams = streams;
+    uint32_t *work = malloc(cap * sizeof *work);
+    if (!work)
+        return false;
+    for (uint32_t i = 0; i < sim->work_count; i++)
+        work[i] = sim->work[(sim->work_first + i) & (sim->cap_streams - 1)];
+    free(sim->work);
+    sim->work = work;
+    sim->work_first = 0;
+    sim->cap_streams = cap;
+    return true;
+}
 
 uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err)
 {
@@ -14,39 +35,26 @@ uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_err
         dbo_fail(err, DBO_LIMIT, "Fold identical ranks.", "more than %u streams", SIM_FIRST_RANK);
         return SIM_NONE;
     }
-    if (sim->num_streams == sim->cap_streams) {
-        uint32_t cap = sim->cap_streams ? sim->cap_streams * 2 : 16;
-        sim_stream *grown = realloc(sim->streams, cap * sizeof *grown);
-        if (!grown) {
-            dbo_fail_memory(err, "a stream");
-            return SIM_NONE;
-        }
-        sim->streams = grown;
-        sim->cap_streams = cap;
+    if (sim->num_streams == sim->cap_streams && !grow_streams(sim)) {
+        dbo_fail_memory(err, "a stream");
+        return SIM_NONE;
     }
     sim->streams[sim->num_streams] = (sim_stream){.rank = rank,
                                                   .number = number,
-                                                  .state = SIM_IDLE,
+                                                  .state = SIM_READY,
                                                   .due = -1,
-                                                  .first_waiter = SIM_NONE,
+                                                  .first_wait = SIM_NO_WAIT,
+                                                  .last_wait = SIM_NO_WAIT,
                                                   .next_member = SIM_NONE};
     return sim->num_streams++;
 }
 
-void sim_stream_fini(sim_stream *stream) { free(stream->ring); }
-
-static sim_waiter *waiter_of(dbo_sim *sim, uint32_t entity)
+void sim_stream_fini(sim_stream *s)
 {
-    return entity < SIM_FIRST_RANK ? &sim->streams[entity].waiter
-                                   : &sim->ranks[entity - SIM_FIRST_RANK].waiter;
-}
-
-void sim_await(dbo_sim *sim, uint32_t entity, uint32_t stream, uint64_t count)
-{
-    sim_waiter *waiter = waiter_of(sim, entity);
-    waiter->count = count;
-    waiter->next = sim->streams[stream].first_waiter;
-    sim->streams[stream].first_waiter = entity;
+    for (; s->resolved != s->issued; s->resolved++) /* queued ops own their private outputs */
+        if (sim_head(s)->kind == SIM_OP)
+            free(sim_head(s)->numeric);
+    free(s->ring);
 }
 
 void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
@@ -64,32 +72,114 @@ void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint3
     sim->options.trace->span(sim->options.trace_self, &span);
 }
 
-/* ---- starting the head ---- */
+/* ---- resolving ---- */
 
-void sim_run_head(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_t ns)
+void sim_look_at(dbo_sim *sim, uint32_t index)
+{
+    sim_stream *s = &sim->streams[index];
+    s->state = SIM_READY;
+    if (s->queued)
+        return;
+    s->queued = true;
+    sim->work[(sim->work_first + sim->work_count++) & (sim->cap_streams - 1)] = index;
+}
+
+/* Tells the items that wait for one of the resolved items of s. */
+static void release_waits(dbo_sim *sim, sim_stream *s)
+{
+    while (s->first_wait != SIM_NO_WAIT) {
+        uint32_t index = SIM_WAIT_STREAM(s->first_wait);
+        uint64_t number = SIM_WAIT_NUMBER(s->first_wait);
+        sim_stream *waiting = &sim->streams[index];
+        sim_item *item = &waiting->ring[number & waiting->mask];
+        if (item->count > s->resolved)
+            return;
+        item->ready_ns = s->end_ns;
+        s->first_wait = item->next_wait;
+        if (waiting->resolved == number && waiting->state == SIM_BLOCKED)
+            sim_look_at(sim, index);
+    }
+    s->last_wait = SIM_NO_WAIT;
+}
+
+/* The head ends then. */
+static inline void resolve(dbo_sim *sim, sim_stream *s, int64_t end_ns)
+{
+    sim_head(s)->end_ns = end_ns;
+    s->end_ns = end_ns;
+    s->resolved++;
+    s->state = SIM_READY;
+    if (end_ns > sim->last_ns) {
+        sim->last_ns = end_ns;
+        if (__builtin_expect(end_ns >= SIM_MAX_NS, 0))
+            sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours",
+                     (double)SIM_MAX_NS / 3.6e12);
+    }
+    if (s->first_wait != SIM_NO_WAIT)
+        release_waits(sim, s);
+    if (__builtin_expect(s->host_count != 0, 0) && s->resolved >= s->host_count) {
+        s->host_count = 0;
+        sim_wake(sim, &sim->ranks[s->rank], end_ns);
+    }
+}
+
+static const dbo_span_part part_of_kind[] = {[SIM_OP] = DBO_SPAN_RUN,
+                                             [SIM_WAIT] = DBO_SPAN_RUN,
+                                             [SIM_MEET] = DBO_SPAN_RUN,
+                                             [SIM_SEND] = DBO_SPAN_SEND,
+                                             [SIM_RECV] = DBO_SPAN_RECV};
+
+/* The head has run; its span, its resources, its end. */
+static inline void end_head(dbo_sim *sim, sim_stream *s, int64_t start_ns, int64_t end_ns)
+{
+    const sim_item *head = sim_head(s);
+    sim_push_span(sim, head, part_of_kind[head->kind], s->number, start_ns, end_ns);
+    if (head->kind == SIM_MEET || head->kind == SIM_RECV)
+        sim_meet_leave(sim, head);
+    resolve(sim, s, end_ns);
+}
+
+/* A head that must meet others in time: now, or by an event at its start. */
+static void run_by_events(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_t ns)
 {
     sim_stream *s = &sim->streams[index];
     const sim_item *head = sim_head(s);
-    s->state = SIM_RUNNING;
     s->started = start_ns;
-    if (__builtin_expect(sim_needs_start(head), 0)) {
-        if (head->numeric)
-            sim_numeric_start(head->numeric);
-        if (head->sms != 0 || (head->kind == SIM_OP && head->hbm_mbps != 0)) {
-            sim_share_begin(sim, index, ns);
-            return;
-        }
+    if (start_ns > sim->now_ns) {
+        s->met = true;
+        s->state = SIM_STARTING;
+        s->due = start_ns;
+        sim_schedule(sim, start_ns, index);
+        return;
+    }
+    s->state = SIM_RUNNING;
+    if (head->kind == SIM_OP && head->numeric)
+        sim_numeric_start(head->numeric);
+    if (sim_shares(head)) {
+        sim_share_begin(sim, index, ns);
+        return;
     }
     s->due = start_ns + ns;
     sim_schedule(sim, s->due, index);
 }
 
-/* The head may begin at `at`, not earlier than now. */
-static void begin_head(dbo_sim *sim, uint32_t index, int64_t at)
+bool sim_run_head(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_t ns)
 {
     sim_stream *s = &sim->streams[index];
-    const sim_item *head = sim_head(s);
-    if (at > sim->now_ns && sim_needs_start(head)) {
+    if (__builtin_expect(sim_needs_event(sim_head(s)), 0)) {
+        run_by_events(sim, index, start_ns, ns);
+        return false;
+    }
+    end_head(sim, s, start_ns, start_ns + ns);
+    return true;
+}
+
+/* The head could begin at `at`, not earlier than now. */
+static void begin_head(dbo_sim *sim, uint32_t index, const sim_item *head, int64_t at)
+{
+    sim_stream *s = &sim->streams[index];
+    if (at > sim->now_ns && head->kind != SIM_OP && sim_needs_event(head)) {
+        s->met = false;
         s->state = SIM_STARTING;
         s->due = at;
         sim_schedule(sim, at, index);
@@ -107,83 +197,37 @@ static void begin_head(dbo_sim *sim, uint32_t index, int64_t at)
     }
 }
 
-static void notify(dbo_sim *sim, uint32_t index);
-
-/* Goes on to the first item that takes time, or to the end of the queue. */
+/* Resolves heads until one must wait for something. */
 static void advance(dbo_sim *sim, uint32_t index)
 {
     sim_stream *s = &sim->streams[index];
-    while (s->done != s->issued) {
-        const sim_item *head = sim_head(s);
-        if (head->kind != SIM_WAIT) {
-            int64_t at = head->not_before > sim->now_ns ? head->not_before : sim->now_ns;
-            begin_head(sim, index, at);
-            return;
-        }
-        if (sim->streams[head->peer].done < (uint64_t)head->ns) {
+    while (s->state == SIM_READY && s->resolved != s->issued) {
+        sim_item *head = sim_head(s);
+        int64_t at = head->not_before > s->end_ns ? head->not_before : s->end_ns;
+        if (head->kind == SIM_OP && !sim_needs_event(head))
+            end_head(sim, s, at, at + head->ns);
+        else if (head->kind != SIM_WAIT)
+            begin_head(sim, index, head, at);
+        else if (head->ready_ns == SIM_UNKNOWN)
             s->state = SIM_BLOCKED;
-            sim_await(sim, index, head->peer, (uint64_t)head->ns);
-            return;
-        }
-        s->done++;
-        if (s->first_waiter != SIM_NONE)
-            notify(sim, index);
-    }
-    s->state = SIM_IDLE;
-}
-
-/* Continues everybody whose count the stream has reached, in the order of their numbers. */
-static void notify(dbo_sim *sim, uint32_t index)
-{
-    sim_stream *s = &sim->streams[index];
-    uint32_t ready = SIM_NONE, *link = &s->first_waiter;
-    while (*link != SIM_NONE) {
-        uint32_t entity = *link;
-        sim_waiter *waiter = waiter_of(sim, entity);
-        if (waiter->count > s->done) {
-            link = &waiter->next;
-            continue;
-        }
-        *link = waiter->next;
-        uint32_t *place = &ready;
-        while (*place != SIM_NONE && *place < entity)
-            place = &waiter_of(sim, *place)->next;
-        waiter->next = *place;
-        *place = entity;
-    }
-    while (ready != SIM_NONE) {
-        uint32_t entity = ready;
-        ready = waiter_of(sim, entity)->next;
-        if (entity >= SIM_FIRST_RANK)
-            sim_wake(sim, &sim->ranks[entity - SIM_FIRST_RANK], sim->now_ns);
         else
-            advance(sim, entity);
+            resolve(sim, s, head->ready_ns > at ? head->ready_ns : at);
     }
 }
 
-/* ---- completing the head ---- */
-
-static void complete_head(dbo_sim *sim, uint32_t index)
+void sim_settle(dbo_sim *sim)
 {
-    sim_stream *s = &sim->streams[index];
-    const sim_item *head = sim_head(s);
-    static const uint8_t parts[] = {[SIM_OP] = DBO_SPAN_RUN,
-                                    [SIM_WAIT] = DBO_SPAN_RUN,
-                                    [SIM_MEET] = DBO_SPAN_RUN,
-                                    [SIM_SEND] = DBO_SPAN_SEND,
-                                    [SIM_RECV] = DBO_SPAN_RECV};
-    s->due = -1;
-    sim_push_span(sim, head, (dbo_span_part)parts[head->kind], s->number, s->started, sim->now_ns);
-    if (__builtin_expect(s->shares, 0))
-        sim_share_end(sim, index);
-    if (__builtin_expect(head->numeric != NULL, 0))
-        sim_numeric_publish(head->numeric);
-    if (head->kind == SIM_MEET || head->kind == SIM_RECV)
-        sim_meet_leave(sim, head);
-    s->done++;
-    if (s->first_waiter != SIM_NONE)
-        notify(sim, index);
-    advance(sim, index);
+    if (sim->settling)
+        return;
+    sim->settling = true;
+    while (sim->work_count > 0) {
+        uint32_t index = sim->work[sim->work_first];
+        sim->work_first = (sim->work_first + 1) & (sim->cap_streams - 1);
+        sim->work_count--;
+        sim->streams[index].queued = false;
+        advance(sim, index);
+    }
+    sim->settling = false;
 }
 
 void sim_stream_event(dbo_sim *sim, uint32_t index)
@@ -191,28 +235,39 @@ void sim_stream_event(dbo_sim *sim, uint32_t index)
     sim_stream *s = &sim->streams[index];
     if (s->due != sim->now_ns)
         return; /* stale: its end has moved */
+    s->due = -1;
+    sim_item *head = sim_head(s);
     if (s->state == SIM_RUNNING) {
-        complete_head(sim, index);
+        if (s->shares)
+            sim_share_end(sim, index);
+        if (head->kind == SIM_OP && head->numeric)
+            sim_numeric_publish(head->numeric);
+        end_head(sim, s, s->started, sim->now_ns);
+        sim_look_at(sim, index);
     } else if (s->state == SIM_STARTING) {
-        s->due = -1;
+        s->state = SIM_READY;
         if (s->met)
-            sim_run_head(sim, index, sim->now_ns, sim_head(s)->ns);
+            run_by_events(sim, index, sim->now_ns, head->ns);
         else
-            begin_head(sim, index, sim->now_ns);
+            begin_head(sim, index, head, sim->now_ns);
     }
+    sim_settle(sim);
 }
 
 /* ---- issuing ---- */
 
-static bool grow_ring(sim_stream *s)
+static bool grow_ring(const dbo_sim *sim, sim_stream *s)
 {
-    uint32_t cap = s->ring ? (s->mask + 1) * 2 : 64;
+    uint32_t cap = s->ring ? (s->mask + 1) * 2 : 16;
+    while (!s->ring && cap < sim->options.queue_depth)
+        cap *= 2;
     if (cap > UINT32_C(1) << 26)
         return false;
     sim_item *ring = malloc(cap * sizeof *ring);
     if (!ring)
         return false;
-    for (uint64_t i = s->done; i != s->issued; i++)
+    uint64_t held = s->ring ? (uint64_t)s->mask + 1 : 0;
+    for (uint64_t i = s->issued > held ? s->issued - held : 0; i != s->issued; i++)
         ring[i & (cap - 1)] = s->ring[i & s->mask];
     free(s->ring);
     s->ring = ring;
@@ -220,30 +275,150 @@ static bool grow_ring(sim_stream *s)
     return true;
 }
 
+/* May the place of the item a ring's length ago be given to one issued at host_ns? */
+static inline bool has_room(const sim_stream *s, int64_t host_ns)
+{
+    if (!s->ring)
+        return false;
+    if (s->issued <= s->mask)
+        return true;
+    uint64_t old = s->issued - s->mask - 1;
+    return old < s->resolved && s->ring[old & s->mask].end_ns <= host_ns;
+}
+
+/* Puts the item into its place; whoever calls then lets the stream go on. */
+static inline dbo_status put(dbo_sim *sim, sim_stream *s, const sim_item *item)
+{
+    while (__builtin_expect(!has_room(s, item->not_before), 0))
+        if (!grow_ring(sim, s))
+            return sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
+    sim_item *place = &s->ring[s->issued++ & s->mask];
+    *place = *item;
+    if (s->floor_ns > item->not_before)
+        place->not_before = s->floor_ns;
+    s->floor_ns = 0;
+    return DBO_OK;
+}
+
+/* The stream has a new item; if it is the head, it may be able to go on. */
+static inline void go_on(dbo_sim *sim, uint32_t index)
+{
+    const sim_stream *s = &sim->streams[index];
+    if (s->issued != s->resolved + 1 || s->state != SIM_READY)
+        return;
+    advance(sim, index);
+    if (sim->work_count > 0)
+        sim_settle(sim);
+}
+
 dbo_status sim_enqueue(dbo_sim *sim, uint32_t index, const sim_item *item)
 {
-    sim_stream *s = &sim->streams[index];
-    if (s->issued - s->done > s->mask || !s->ring)
-        if (!grow_ring(s))
-            return sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
-    s->ring[s->issued & s->mask] = *item;
-    s->issued++;
-    if (s->state == SIM_IDLE)
-        advance(sim, index);
+    DBO_TRY(put(sim, &sim->streams[index], item));
+    go_on(sim, index);
     return DBO_OK;
+}
+
+int64_t sim_end_of(const sim_stream *s, uint64_t count, int64_t host_ns)
+{
+    if (count == 0)
+        return 0;
+    if (count > s->resolved)
+        return SIM_UNKNOWN;
+    if (s->issued - (count - 1) > (uint64_t)s->mask + 1)
+        return host_ns; /* overwritten, so over by now */
+    return s->ring[(count - 1) & s->mask].end_ns;
+}
+
+dbo_status sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)
+{
+    sim_stream *s = &rank->sim->streams[index];
+    int64_t end_ns = sim_end_of(s, count, rank->host_ns);
+    if (end_ns == SIM_UNKNOWN) {
+        s->host_count = count;
+        rank->blocked_on = index;
+        return sim_park(rank, SIM_AT_STREAM);
+    }
+    if (end_ns > rank->host_ns)
+        rank->host_ns = end_ns;
+    return DBO_OK;
+}
+
+/* The host waits until the stream's launch queue has room. */
+static inline dbo_status make_room(sim_rank *rank, uint32_t index)
+{
+    const sim_stream *s = &rank->sim->streams[index];
+    uint32_t depth = rank->sim->options.queue_depth;
+    return s->issued < depth ? DBO_OK : sim_host_await(rank, index, s->issued - depth + 1);
 }
 
 dbo_status sim_issue(sim_rank *rank, uint32_t index, sim_item *item)
 {
-    dbo_sim *sim = rank->sim;
-    const sim_stream *s = &sim->streams[index];
-    while (s->issued - s->done >= sim->options.queue_depth) {
-        sim_await(sim, SIM_FIRST_RANK + rank->id, index,
-                  s->issued - sim->options.queue_depth + 1);
-        rank->blocked_on = index;
-        DBO_TRY(sim_park(rank, SIM_AT_STREAM));
-        s = &sim->streams[index];
-    }
+    DBO_TRY(make_room(rank, index));
     item->not_before = rank->host_ns;
-    return sim_enqueue(sim, index, item);
+    return sim_enqueue(rank->sim, index, item);
+}
+
+/* ---- waits ---- */
+
+static sim_item *waiting_item(dbo_sim *sim, uint64_t wait)
+{
+    sim_stream *s = &sim->streams[SIM_WAIT_STREAM(wait)];
+    return &s->ring[SIM_WAIT_NUMBER(wait) & s->mask];
+}
+
+/* Puts the wait into the list of its target, in the order of counts. */
+static void add_wait(dbo_sim *sim, sim_stream *target, uint64_t wait)
+{
+    sim_item *item = waiting_item(sim, wait);
+    uint64_t *link = &target->first_wait;
+    if (target->last_wait != SIM_NO_WAIT) {
+        sim_item *tail = waiting_item(sim, target->last_wait);
+        if (tail->count <= item->count)
+            link = &tail->next_wait;
+    }
+    while (*link != SIM_NO_WAIT && waiting_item(sim, *link)->count <= item->count)
+        link = &waiting_item(sim, *link)->next_wait;
+    item->next_wait = *link;
+    *link = wait;
+    if (item->next_wait == SIM_NO_WAIT)
+        target->last_wait = wait;
+}
+
+dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t index, const sim_item *wait)
+{
+    sim_stream *s = &sim->streams[index], *target = &sim->streams[wait->peer];
+    sim_item item = *wait;
+    item.ready_ns = sim_end_of(target, item.count, item.not_before);
+    item.next_wait = SIM_NO_WAIT;
+    uint64_t number = s->issued;
+    DBO_TRY(put(sim, s, &item));
+    if (item.ready_ns == SIM_UNKNOWN)
+        add_wait(sim, target, SIM_WAIT_AT(index, number));
+    go_on(sim, index);
+    return DBO_OK;
+}
+
+dbo_status sim_issue_wait(sim_rank *rank, uint32_t index, uint32_t peer, uint64_t count)
+{
+    dbo_sim *sim = rank->sim;
+    int64_t end_ns = sim_end_of(&sim->streams[peer], count, rank->host_ns);
+    if (end_ns != SIM_UNKNOWN) {
+        sim_stream *s = &sim->streams[index];
+        if (end_ns > rank->host_ns && end_ns > s->floor_ns)
+            s->floor_ns = end_ns;
+        return DBO_OK;
+    }
+    DBO_TRY(make_room(rank, index));
+    const sim_item item = {
+        .kind = SIM_WAIT, .not_before = rank->host_ns, .peer = peer, .count = count};
+    return sim_enqueue_wait(sim, index, &item);
+}
+
+dbo_status sim_flush_wait(sim_rank *rank, uint32_t index)
+{
+    const sim_stream *s = &rank->sim->streams[index];
+    if (__builtin_expect(s->floor_ns == 0, 1))
+        return DBO_OK;
+    sim_item item = {.kind = SIM_WAIT, .ready_ns = s->floor_ns, .next_wait = SIM_NO_WAIT};
+    return sim_issue(rank, index, &item);
 }

@@ -137,7 +137,7 @@ void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns)
     rank->reason = SIM_AWAKE;
     if (rank->host_ns < at_ns)
         rank->host_ns = at_ns;
-    sim_schedule(sim, sim->now_ns, SIM_FIRST_RANK + rank->id);
+    sim_schedule(sim, at_ns > sim->now_ns ? at_ns : sim->now_ns, SIM_FIRST_RANK + rank->id);
 }
 
 /* ---- what everybody waits for, when nothing can move ---- */
@@ -169,7 +169,7 @@ static dbo_status fail_at_stream(dbo_sim *sim, const sim_rank *rank, uint32_t in
 {
     for (uint32_t hops = 0; hops < sim->num_streams; hops++) {
         sim_stream *s = &sim->streams[index];
-        if (s->done == s->issued)
+        if (s->resolved == s->issued)
             break;
         const sim_item *head = sim_head(s);
         char what[96];
@@ -219,7 +219,7 @@ static dbo_status check_quiet(dbo_sim *sim)
                         r, rank->blocked_sequence, rank->blocked_on);
     }
     for (uint32_t s = 0; s < sim->num_streams; s++)
-        if (sim->streams[s].done != sim->streams[s].issued)
+        if (sim->streams[s].resolved != sim->streams[s].issued)
             return fail_at_stream(sim, &sim->ranks[sim->streams[s].rank], s);
     return DBO_OK;
 }
@@ -328,6 +328,9 @@ dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *er
     return status;
 }
 
-int64_t dbo_sim_now_ns(const dbo_sim *sim) { return sim->now_ns; }
+int64_t dbo_sim_now_ns(const dbo_sim *sim)
+{
+    return sim->last_ns > sim->now_ns ? sim->last_ns : sim->now_ns;
+}
 
 dbo_fiber_pool *dbo_sim_pool(dbo_sim *sim) { return sim->pool; }
