@@ -18,10 +18,12 @@
 
 enum { C0, C1, C2, C3, C4, C5, X0, X1, NUM_NODES = 2 * DBO_BENCH_OPS };
 
-#define NODE(mb, op)  ((uint32_t)((mb) * DBO_BENCH_OPS + (op)))
+#define NODE(mb, op)  ((uint32_t)((mb)*DBO_BENCH_OPS + (op)))
 #define NODE_MB(node) ((node) / DBO_BENCH_OPS)
 #define NODE_OP(node) ((node) % DBO_BENCH_OPS)
-#define MAX_EDGES     (64 + DBO_BENCH_MAX_DEPS)
+/* A few layers of run-ahead: enough to meet, few enough that all queues stay in the cache. */
+#define QUEUE_DEPTH 64
+#define MAX_EDGES   (64 + DBO_BENCH_MAX_DEPS)
 
 typedef struct edge {
     uint8_t from, to, delta;
@@ -57,7 +59,10 @@ void dbo_bench_model_init(dbo_bench_model *model)
         model->dur_ns[i] = us[i] * DBO_NS_PER_US;
 }
 
-static bool on_comm(uint32_t node) { return NODE_OP(node) >= X0; }
+static bool on_comm(uint32_t node)
+{
+    return NODE_OP(node) >= X0;
+}
 
 /* ---- the order of a layer ---- */
 
@@ -65,10 +70,10 @@ static const uint8_t compute_order[] = {NODE(0, C0), NODE(0, C1), NODE(0, C2), N
                                         NODE(1, C0), NODE(1, C1), NODE(1, C2), NODE(1, C3),
                                         NODE(0, C4), NODE(0, C5), NODE(1, C4), NODE(1, C5)};
 static const uint8_t comm_order[] = {NODE(0, X0), NODE(1, X0), NODE(0, X1), NODE(1, X1)};
-static const uint8_t natural_order[] = {
-    NODE(0, C0), NODE(0, C1), NODE(0, C2), NODE(0, X0), NODE(0, C3), NODE(1, C0),
-    NODE(1, C1), NODE(1, C2), NODE(1, X0), NODE(1, C3), NODE(0, C4), NODE(0, C5),
-    NODE(0, X1), NODE(1, C4), NODE(1, C5), NODE(1, X1)};
+static const uint8_t natural_order[] = {NODE(0, C0), NODE(0, C1), NODE(0, C2), NODE(0, X0),
+                                        NODE(0, C3), NODE(1, C0), NODE(1, C1), NODE(1, C2),
+                                        NODE(1, X0), NODE(1, C3), NODE(0, C4), NODE(0, C5),
+                                        NODE(0, X1), NODE(1, C4), NODE(1, C5), NODE(1, X1)};
 
 static void add_chain(bool before[NUM_NODES][NUM_NODES], const uint8_t *nodes, uint32_t count)
 {
@@ -157,9 +162,9 @@ static void declare(emitter *e, const dbo_bench_model *model, int64_t extra_ns)
         if (on_comm(node)) {
             const dbo_a2a_cost cost = {.fixed_ns = ns};
             uint16_t handle = dbo_program_add_handle(&e->builder);
-            e->index[node] = dbo_program_add_post(
-                &e->builder, NODE_MB(node), op == X0 ? DBO_A2A_DISPATCH : DBO_A2A_COMBINE, &cost,
-                handle);
+            e->index[node] =
+                dbo_program_add_post(&e->builder, NODE_MB(node),
+                                     op == X0 ? DBO_A2A_DISPATCH : DBO_A2A_COMBINE, &cost, handle);
         } else {
             const dbo_op_cost cost = {.fixed_ns = ns};
             e->index[node] =
@@ -255,9 +260,8 @@ static dbo_status run_part(dbo_ubatch *ubatch, void *arg, dbo_error *err)
 {
     const part_arg *part = arg;
     for (uint32_t layer = 0; layer < part->run->model->layers; layer++) {
-        dbo_status status =
-            dbo_program_run(ubatch->rank, ubatch, &part->programs[layer % part->run->period], 0,
-                            layer);
+        dbo_status status = dbo_program_run(ubatch->rank, ubatch,
+                                            &part->programs[layer % part->run->period], 0, layer);
         if (status != DBO_OK)
             return dbo_rank_fail(ubatch->rank, status, err);
     }
@@ -320,8 +324,12 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Spans only: issues and marks are for people. */
-static void keep_span(void *self, const dbo_span *span) { dbo_trace_add_span(self, span); }
+/* One span an op: no waiting for peers, no issues, no marks, which are for people. */
+static void keep_span(void *self, const dbo_span *span)
+{
+    if (span->part != DBO_SPAN_WAIT)
+        dbo_trace_add_span(self, span);
+}
 
 static const dbo_trace_ops span_sink = {.span = keep_span};
 
@@ -337,7 +345,7 @@ dbo_status dbo_bench_model_run(const dbo_bench_model *model, uint32_t num_ranks,
     const dbo_sim_options options = {.num_ranks = num_ranks,
                                      .transport = DBO_SIM_HT,
                                      .contexts = executor,
-                                     .queue_depth = getenv("QD") ? (uint32_t)atoi(getenv("QD")) : 0,
+                                     .queue_depth = QUEUE_DEPTH,
                                      .trace = &span_sink,
                                      .trace_self = spans};
     dbo_status status = DBO_OK;

@@ -1,8 +1,8 @@
 /* bench_model.h: the benchmark's workload: a two-microbatch MoE step of given durations.
  *
  * R ranks x L layers x 2 microbatches of eight ops: c0..c5 on the compute stream, x0 (dispatch) and
- * x1 (combine) on the comm stream, where a transfer starts when every rank has it at the head of its
- * stream with its inputs ready, and lasts a fixed time. c0 needs the x1 of the layer before, x0
+ * x1 (combine) on the comm stream, where a transfer starts when every rank has it at the head of
+ * its stream with its inputs ready, and lasts a fixed time. c0 needs the x1 of the layer before, x0
  * needs c2, c4 needs x0 (and c3, by stream order), x1 needs c5. Streams run, per layer,
  *
  *     compute: A.c0 A.c1 A.c2 A.c3  B.c0 B.c1 B.c2 B.c3  A.c4 A.c5  B.c4 B.c5
@@ -22,10 +22,10 @@
 
 #include <stdint.h>
 
-#define DBO_BENCH_OPS        8  /* c0..c5, x0, x1 */
-#define DBO_BENCH_MAX_RANKS  16 /* of the list of rank counts */
-#define DBO_BENCH_MAX_DEPS   16
-#define DBO_BENCH_MAX_DELTA  3
+#define DBO_BENCH_OPS       8  /* c0..c5, x0, x1 */
+#define DBO_BENCH_MAX_RANKS 16 /* of the list of rank counts */
+#define DBO_BENCH_MAX_DEPS  16
+#define DBO_BENCH_MAX_DELTA 3
 
 /* Op `to` of microbatch to_mb in layer l + layer_delta waits for `from` of from_mb in layer l. */
 typedef struct dbo_bench_dep {

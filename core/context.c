@@ -142,11 +142,20 @@ void dbo_context_leave(dbo_context *to)
     sem_post(&to->turn);
 }
 
-dbo_context *dbo_context_self(void) { return running; }
+dbo_context *dbo_context_self(void)
+{
+    return running;
+}
 
-dbo_context_kind dbo_context_kind_of(const dbo_context *context) { return context->kind; }
+dbo_context_kind dbo_context_kind_of(const dbo_context *context)
+{
+    return context->kind;
+}
 
-void *dbo_context_local(void) { return running ? running->local : NULL; }
+void *dbo_context_local(void)
+{
+    return running ? running->local : NULL;
+}
 
 void dbo_context_set_local(void *local)
 {

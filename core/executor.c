@@ -31,8 +31,8 @@ void dbo_executor_note_deadlock(dbo_executor *ex)
     size_t used = 0;
     for (uint32_t i = 0; i < ex->num; i++)
         if (!ex->slots[i].done && used < sizeof names - 16)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%u", used ? ", " : "",
-                                     i);
+            used +=
+                (size_t)snprintf(names + used, sizeof names - used, "%s%u", used ? ", " : "", i);
     ex->aborted = true;
     dbo_fail(&ex->failure, DBO_DEADLOCK, "All ubatches must yield equally often.",
              "ubatch %s waits for a turn that nobody will give: its predecessor in the ring has "
@@ -151,14 +151,18 @@ void dbo_executor_destroy(dbo_executor *ex)
     free(ex);
 }
 
-dbo_context_kind dbo_executor_kind(const dbo_executor *ex) { return ex->kind; }
+dbo_context_kind dbo_executor_kind(const dbo_executor *ex)
+{
+    return ex->kind;
+}
 
 dbo_status dbo_executor_run(dbo_executor *ex, uint32_t num_ubatches, dbo_executor_fn fn, void *arg,
                             dbo_error *err)
 {
     if (num_ubatches < 1 || num_ubatches > ex->max)
-        return dbo_fail(err, DBO_LIMIT, NULL, "%u ubatches asked, the executor was made for 1 to %u",
-                        num_ubatches, ex->max);
+        return dbo_fail(err, DBO_LIMIT, NULL,
+                        "%u ubatches asked, the executor was made for 1 to %u", num_ubatches,
+                        ex->max);
     if (!dbo_context_self())
         return dbo_fail(err, DBO_INTERNAL, "Call dbo_context_adopt on this thread first.",
                         "the calling thread is not a context");

@@ -26,7 +26,7 @@ struct dbo_executor {
     dbo_context *runner;
     bool aborted;
     dbo_error failure;
-    pthread_mutex_t lock; /* threads: guards events, waiting, done, aborted, failure, arrived,
+    pthread_mutex_t lock;   /* threads: guards events, waiting, done, aborted, failure, arrived,
                              * begun */
     pthread_cond_t arrival; /* threads: the barrier before the first baton */
     uint32_t arrived;

@@ -14,6 +14,7 @@
 #include "core/fiber.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,15 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Makes a page trap. A guard marker (Linux 6.13) leaves the mapping in one piece, which is several
+ * times cheaper than the split that a change of protection makes. */
+static bool guard_page(void *page, size_t page_bytes)
+{
+    enum { MARK_AS_GUARD = 102 }; /* MADV_GUARD_INSTALL, younger than the C library's headers */
+    return madvise(page, page_bytes, MARK_AS_GUARD) == 0 ||
+           mprotect(page, page_bytes, PROT_NONE) == 0;
+}
+
 /* Maps `count` pairs of a guard page and a stack; NULL if the system refuses. */
 static unsigned char *map_stacks(size_t count, size_t stack_bytes, size_t page_bytes)
 {
@@ -114,7 +124,7 @@ static unsigned char *map_stacks(size_t count, size_t stack_bytes, size_t page_b
     if (base == MAP_FAILED)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        if (mprotect(base + i * stride, page_bytes, PROT_NONE) != 0) {
+        if (!guard_page(base + i * stride, page_bytes)) {
             munmap(base, bytes);
             return NULL;
         }

@@ -24,7 +24,9 @@ static inline dbo_status run_op(const frame *f, const dbo_instr *instr)
     const dbo_seam *seam = &f->rank->seam;
     const dbo_program_op *op = &f->program->ops[instr->index];
     charge(seam, DBO_CHARGE_LAUNCH, op->kernels);
-    const dbo_op issued = {.id = f->base | op->id_bits, .cost = &op->cost, .io = op->io,
+    const dbo_op issued = {.id = f->base | op->id_bits,
+                           .cost = &op->cost,
+                           .io = op->io,
                            .addresses = f->rank->addresses};
     return seam->device->launch(seam->device_self, f->rank->streams[instr->stream], &issued);
 }
@@ -56,8 +58,7 @@ static dbo_status finish(dbo_rank *rank, uint32_t handle, dbo_stream stream)
 {
     dbo_flight *flight = &rank->flights[handle];
     if (flight->handle == DBO_NO_HANDLE)
-        return dbo_fail(&rank->failure, DBO_REFUSED,
-                        "Post a transfer before its finish or hook.",
+        return dbo_fail(&rank->failure, DBO_REFUSED, "Post a transfer before its finish or hook.",
                         "transfer slot %u is finished, but nothing was posted into it", handle);
     dbo_a2a_handle posted = flight->handle;
     flight->handle = DBO_NO_HANDLE;
@@ -135,8 +136,8 @@ dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program
                      .base = dbo_op_id_make(step, rank->id, layer, 0, 0, 0)};
     uint32_t part = ubatch ? ubatch->id : 0;
     if (part >= program->num_ubatches)
-        return dbo_fail(&rank->failure, DBO_INVALID, NULL,
-                        "program %s has no part for ubatch %u", program->name, part);
+        return dbo_fail(&rank->failure, DBO_INVALID, NULL, "program %s has no part for ubatch %u",
+                        program->name, part);
     const dbo_instr *end = program->instrs[part] + program->num_instrs[part];
     for (const dbo_instr *instr = program->instrs[part]; instr < end; instr++) {
         dbo_status status = run_instr(&f, instr);

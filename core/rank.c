@@ -17,8 +17,8 @@ dbo_status dbo_rank_fail(dbo_rank *rank, dbo_status status, dbo_error *err)
 static dbo_status add_stream(dbo_rank *rank, const char *name, dbo_error *err)
 {
     const dbo_seam *seam = &rank->seam;
-    dbo_status status = seam->device->stream_create(seam->device_self, name,
-                                                    &rank->streams[rank->num_streams]);
+    dbo_status status =
+        seam->device->stream_create(seam->device_self, name, &rank->streams[rank->num_streams]);
     if (status != DBO_OK)
         return dbo_rank_fail(rank, status, err);
     rank->num_streams++;

@@ -29,7 +29,7 @@ struct dbo_rank {
     dbo_event compute_done[DBO_MAX_UBATCHES]; /* of the ubatch contexts; created once */
     dbo_event comm_done[DBO_MAX_UBATCHES];
     uint32_t num_context_events;
-    dbo_error failure;                        /* of the engine's own refusals in hot calls */
+    dbo_error failure; /* of the engine's own refusals in hot calls */
     /* the frame of programs: program-local number -> the device's */
     dbo_event *events;
     uint32_t num_events;
@@ -50,7 +50,8 @@ void dbo_rank_fini(dbo_rank *rank); /* fini of a zeroed rank is fine */
 dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *err);
 
 /* Runs the running ubatch's part of the program once, as layer `layer` of step `step`. Outside an
- * ubatch, `ubatch` NULL runs part 0 unsplit: YIELD is then nothing and HOOK_SET finishes at once. */
+ * ubatch, `ubatch` NULL runs part 0 unsplit: YIELD is then nothing and HOOK_SET finishes at once.
+ */
 /* On failure, dbo_rank_fail gives the sentence. */
 dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program *program,
                            uint32_t step, uint32_t layer);

@@ -10,27 +10,33 @@ static dbo_status check_slots(const slot *slots, size_t count, dbo_error *err)
 {
     for (size_t i = 0; i < count; i++)
         if (!slots[i].present)
-            return dbo_fail(err, DBO_INVALID, "A back end must fill every slot not marked optional.",
+            return dbo_fail(err, DBO_INVALID,
+                            "A back end must fill every slot not marked optional.",
                             "the back end gives no %s", slots[i].name);
     return DBO_OK;
 }
 
-#define SLOT(table, function)                                                                      \
-    {                                                                                              \
-        #table "." #function, seam->table->function != NULL                                        \
+#define SLOT(table, function)                               \
+    {                                                       \
+#table "." #function, seam->table->function != NULL \
     }
 
 static dbo_status check_required(const dbo_seam *seam, dbo_error *err)
 {
     if (!seam->host || !seam->device || !seam->group)
         return dbo_fail(err, DBO_INVALID, NULL, "the back end lacks its %s table",
-                        !seam->host ? "host" : !seam->device ? "device" : "group");
+                        !seam->host     ? "host"
+                        : !seam->device ? "device"
+                                        : "group");
     const slot slots[] = {
-        SLOT(host, now_ns),          SLOT(device, stream_create),   SLOT(device, event_create),
-        SLOT(device, event_destroy), SLOT(device, record),          SLOT(device, wait),
-        SLOT(device, launch),        SLOT(device, event_query),     SLOT(device, host_wait),
-        SLOT(device, set_compute_sms), SLOT(device, total_sms),     SLOT(device, status),
-        SLOT(group, rank),           SLOT(group, size),             SLOT(group, exchange),
+        SLOT(host, now_ns),         SLOT(device, stream_create),
+        SLOT(device, event_create), SLOT(device, event_destroy),
+        SLOT(device, record),       SLOT(device, wait),
+        SLOT(device, launch),       SLOT(device, event_query),
+        SLOT(device, host_wait),    SLOT(device, set_compute_sms),
+        SLOT(device, total_sms),    SLOT(device, status),
+        SLOT(group, rank),          SLOT(group, size),
+        SLOT(group, exchange),
     };
     return check_slots(slots, sizeof slots / sizeof *slots, err);
 }
@@ -43,8 +49,9 @@ dbo_status dbo_seam_check(const dbo_seam *seam, dbo_error *err)
         DBO_TRY(check_slots(slots, sizeof slots / sizeof *slots, err));
     }
     if (seam->graph) {
-        const slot slots[] = {SLOT(graph, begin),   SLOT(graph, is_capturing), SLOT(graph, end),
-                              SLOT(graph, abandon), SLOT(graph, replay),       SLOT(graph, destroy)};
+        const slot slots[] = {SLOT(graph, begin),  SLOT(graph, is_capturing),
+                              SLOT(graph, end),    SLOT(graph, abandon),
+                              SLOT(graph, replay), SLOT(graph, destroy)};
         DBO_TRY(check_slots(slots, sizeof slots / sizeof *slots, err));
     }
     if (seam->a2a) {

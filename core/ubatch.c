@@ -1,7 +1,7 @@
 /* ubatch.c: the context API. Turns are the executor's; this file is about streams, events, hooks.
  *
- * Invariants checked at every hand-off, as the reference asserts them: the installed forward context
- * is mine, and the thread's stream is the one that the context believes in.
+ * Invariants checked at every hand-off, as the reference asserts them: the installed forward
+ * context is mine, and the thread's stream is the one that the context believes in.
  */
 #include "core/ubatch.h"
 
@@ -9,7 +9,10 @@
 
 #include <string.h>
 
-static inline dbo_ubatch *running_ubatch(void) { return dbo_context_local(); }
+static inline dbo_ubatch *running_ubatch(void)
+{
+    return dbo_context_local();
+}
 
 static dbo_status refuse(dbo_ubatch *u, const char *message)
 {
@@ -69,7 +72,10 @@ static dbo_status wait(dbo_ubatch *u, dbo_stream stream, dbo_event event)
     return u->rank->seam.device->wait(u->rank->seam.device_self, stream, event);
 }
 
-bool dbo_enabled(void) { return running_ubatch() != NULL; }
+bool dbo_enabled(void)
+{
+    return running_ubatch() != NULL;
+}
 
 uint32_t dbo_current_ubatch_id(void)
 {

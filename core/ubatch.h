@@ -39,10 +39,10 @@ typedef struct dbo_forward_context {
 struct dbo_ubatch {
     uint32_t id, count;
     dbo_rank *rank;
-    dbo_ubatch *ring;            /* all `count` ubatches of this forward, by id */
-    dbo_stream compute, comm;    /* device streams, the same for all */
-    dbo_stream current_stream;   /* what the context believes; saved at a yield */
-    dbo_stream thread_stream;    /* what the ubatch's thread really has: where its work goes */
+    dbo_ubatch *ring;          /* all `count` ubatches of this forward, by id */
+    dbo_stream compute, comm;  /* device streams, the same for all */
+    dbo_stream current_stream; /* what the context believes; saved at a yield */
+    dbo_stream thread_stream;  /* what the ubatch's thread really has: where its work goes */
     dbo_event compute_done, comm_done;
     dbo_recv_hook recv_hook;
     dbo_forward_context forward;

@@ -1,10 +1,11 @@
 /* capture.c: graphs. A capture collects items instead of queueing them; a replay queues them all.
  *
  * The stream that capture begins on is the origin. Another stream is drawn in when it waits for an
- * event recorded in the capture, and must rejoin: the origin's last item has to come after the other
- * stream's last one. `cover[a][b]` is how many items of b are known to precede the tail of a.
+ * event recorded in the capture, and must rejoin: the origin's last item has to come after the
+ * other stream's last one. `cover[a][b]` is how many items of b are known to precede the tail of a.
  * Positions in a graph count from its start, per captured stream; a replay adds where the stream
- * stands. The origin is replayed on the launching stream, each other on a stream of the graph's own.
+ * stands. The origin is replayed on the launching stream, each other on a stream of the graph's
+ * own.
  */
 #include "sim/sim_impl.h"
 
@@ -88,7 +89,10 @@ dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *i
     return add_node(rank, index_in(rank->capture, stream), item, transfer);
 }
 
-uint32_t sim_capture_post(sim_rank *rank, uint32_t slot) { return rank->capture->posts[slot]++; }
+uint32_t sim_capture_post(sim_rank *rank, uint32_t slot)
+{
+    return rank->capture->posts[slot]++;
+}
 
 const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
                                           dbo_op_id *id)
@@ -110,7 +114,8 @@ dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream
     sim_capture *c = rank->capture;
     if (c->num_records == c->cap_records) {
         uint32_t cap = c->cap_records ? c->cap_records * 2 : 64;
-        capture_record *grown = cap > c->cap_records ? realloc(c->records, cap * sizeof *grown) : NULL;
+        capture_record *grown =
+            cap > c->cap_records ? realloc(c->records, cap * sizeof *grown) : NULL;
         if (!grown)
             return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
         c->records = grown;
@@ -137,8 +142,9 @@ dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
     if (e->capture != c->id)
         return index == c->num_streams
                    ? sim_refuse(rank, DBO_REFUSED, "an event of an earlier capture is waited for")
-                   : sim_refuse(rank, DBO_REFUSED,
-                                "a captured stream waits for an event recorded outside the capture");
+                   : sim_refuse(
+                         rank, DBO_REFUSED,
+                         "a captured stream waits for an event recorded outside the capture");
     if (index == DBO_MAX_STREAMS)
         return sim_refuse(rank, DBO_LIMIT, "more than %u streams in a capture", DBO_MAX_STREAMS);
     if (index == c->num_streams)
@@ -167,7 +173,10 @@ static dbo_status graph_begin(void *self, dbo_stream stream)
     return DBO_OK;
 }
 
-static bool graph_is_capturing(void *self) { return ((sim_rank *)self)->capture != NULL; }
+static bool graph_is_capturing(void *self)
+{
+    return ((sim_rank *)self)->capture != NULL;
+}
 
 static void graph_abandon(void *self)
 {

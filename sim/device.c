@@ -1,13 +1,15 @@
 /* device.c: the seam's tables over the simulator, and the making of a world. */
-#include "sim/sim_impl.h"
-
 #include "sim/cost.h"
+#include "sim/sim_impl.h"
 
 #include <stdlib.h>
 
 /* ---- host ---- */
 
-static int64_t host_now_ns(void *self) { return ((const sim_rank *)self)->host_ns; }
+static int64_t host_now_ns(void *self)
+{
+    return ((const sim_rank *)self)->host_ns;
+}
 
 static void host_charge(void *self, dbo_charge kind, uint32_t count)
 {
@@ -18,8 +20,12 @@ static void host_charge(void *self, dbo_charge kind, uint32_t count)
 static bool host_cancelled(void *self)
 {
     const dbo_sim *sim = ((const sim_rank *)self)->sim;
-    return sim->failed || (sim->options.cancelled && sim->options.cancelled(sim->options.cancelled_arg));
+    return sim->failed ||
+           (sim->options.cancelled && sim->options.cancelled(sim->options.cancelled_arg));
 }
+
+/* Without hardware the host is free: nobody need call. */
+static const dbo_host_ops free_host_table = {.now_ns = host_now_ns, .cancelled = host_cancelled};
 
 static const dbo_host_ops host_table = {
     .now_ns = host_now_ns, .charge = host_charge, .cancelled = host_cancelled};
@@ -100,7 +106,8 @@ dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
         (e->capture != 0 || sim_captures(rank, stream))) {
         if (rank->capture)
             return sim_capture_wait(rank, stream, event);
-        return sim_refuse(rank, DBO_REFUSED, "an event recorded in a capture is waited for after it");
+        return sim_refuse(rank, DBO_REFUSED,
+                          "an event recorded in a capture is waited for after it");
     }
     if (e->stream == SIM_NONE || e->stream == rank->streams[stream])
         return DBO_OK;
@@ -139,8 +146,7 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
     sim_item item = {.kind = SIM_OP, .id = op->id};
     cost_op(rank, op->cost, &item);
     if (options->trace && options->trace->op_issued)
-        options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream,
-                                  rank->host_ns);
+        options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream, rank->host_ns);
     if (__builtin_expect(op->io != NULL, 0) && options->numeric && op->io->ref) {
         item.numeric = sim_numeric_create(rank, op->io, op->addresses);
         if (!item.numeric)
@@ -246,7 +252,10 @@ static dbo_status a2a_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle 
     return sim_post(self, args, out);
 }
 
-static dbo_status a2a_counts(void *self, dbo_a2a_handle handle) { return sim_counts(self, handle); }
+static dbo_status a2a_counts(void *self, dbo_a2a_handle handle)
+{
+    return sim_counts(self, handle);
+}
 
 static dbo_status a2a_finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
 {
@@ -259,9 +268,15 @@ static const dbo_a2a_ops a2a_table = {.caps = a2a_caps,
                                       .counts = a2a_counts,
                                       .finish = a2a_finish};
 
-static uint32_t group_rank(void *self) { return ((const sim_rank *)self)->id; }
+static uint32_t group_rank(void *self)
+{
+    return ((const sim_rank *)self)->id;
+}
 
-static uint32_t group_size(void *self) { return ((const sim_rank *)self)->sim->options.num_ranks; }
+static uint32_t group_size(void *self)
+{
+    return ((const sim_rank *)self)->sim->options.num_ranks;
+}
 
 static dbo_status group_exchange(void *self, const char *tag, uint64_t sequence,
                                  const int32_t *column, uint32_t rows, int32_t *matrix)
@@ -356,7 +371,7 @@ void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out)
 {
     sim_rank *self = &sim->ranks[rank];
     *out = (dbo_seam){
-        .host = &host_table,
+        .host = sim->options.hardware ? &host_table : &free_host_table,
         .device = &device_table,
         .mem = sim->options.numeric ? &sim_mem_table : NULL,
         .graph = &sim_graph_table,

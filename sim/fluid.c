@@ -10,7 +10,10 @@
 
 #define FOREVER UINT64_MAX
 
-static uint64_t sms_of(dbo_sim *sim, uint32_t stream) { return sim_head(&sim->streams[stream])->sms; }
+static uint64_t sms_of(dbo_sim *sim, uint32_t stream)
+{
+    return sim_head(&sim->streams[stream])->sms;
+}
 
 static uint64_t mbps_of(dbo_sim *sim, uint32_t stream)
 {
@@ -33,8 +36,8 @@ static void progress(dbo_sim *sim, sim_gpu *gpu)
 typedef uint64_t (*demand_fn)(dbo_sim *sim, uint32_t stream);
 
 /* The rate at which the growing kernels fill a resource, and whether it is below `limit`. */
-static uint64_t filling_rate(dbo_sim *sim, const sim_gpu *gpu, const bool *frozen,
-                             demand_fn demand, uint64_t capacity)
+static uint64_t filling_rate(dbo_sim *sim, const sim_gpu *gpu, const bool *frozen, demand_fn demand,
+                             uint64_t capacity)
 {
     uint64_t growing = 0, used = 0;
     for (uint32_t i = 0; i < gpu->num_running; i++) {

@@ -9,15 +9,14 @@
  * FLIGHT spans (network lane) say when bytes move at a rank, a WAIT span between them that nothing
  * did because a peer had not sent.
  */
-#include "sim/sim_impl.h"
-
 #include "sim/fabric.h"
+#include "sim/sim_impl.h"
 
 #include <stdlib.h>
 
-#define HANDLE(slot, sequence)  ((uint32_t)(slot) << 28 | ((sequence) & 0x0fffffffu))
+#define HANDLE(slot, sequence)  ((uint32_t)(slot) << 28 | ((sequence)&0x0fffffffu))
 #define HANDLE_SLOT(handle)     ((handle) >> 28)
-#define HANDLE_SEQUENCE(handle) ((handle) & 0x0fffffffu)
+#define HANDLE_SEQUENCE(handle) ((handle)&0x0fffffffu)
 #define NO_RANK_MASK            (~((uint64_t)(DBO_MAX_RANKS - 1) << 36))
 
 /* ---- communicators ---- */
@@ -261,7 +260,8 @@ static void cost_transfer(const sim_rank *rank, const dbo_a2a_args *args, sim_it
     const dbo_sim_options *o = &rank->sim->options;
     if (!o->hardware) {
         item->ns = item->kind == SIM_MEET && args->cost->fixed_ns > 0 ? args->cost->fixed_ns : 0;
-        transfer->flight_ns = transfer->port_ns = args->cost->fixed_ns > 0 ? args->cost->fixed_ns : 0;
+        transfer->flight_ns = transfer->port_ns =
+            args->cost->fixed_ns > 0 ? args->cost->fixed_ns : 0;
         return;
     }
     if (o->transport == DBO_SIM_HT) {
@@ -280,12 +280,12 @@ static void cost_transfer(const sim_rank *rank, const dbo_a2a_args *args, sim_it
     int64_t latency_ns = (int64_t)time.load.latency_ns;
     item->ns = time.send_ns;
     item->sms = (uint16_t)(time.send_ns > 0 ? time.sms : 0);
-    *transfer = (sim_transfer){.flight_ns = time.flight_ns,
-                               .port_ns = time.flight_ns > latency_ns ? time.flight_ns - latency_ns
-                                                                      : 0,
-                               .recv_ns = time.recv_ns,
-                               .recv_sms = (uint16_t)(time.recv_ns > 0 ? time.sms : 0),
-                               .bytes = time.bytes_out};
+    *transfer =
+        (sim_transfer){.flight_ns = time.flight_ns,
+                       .port_ns = time.flight_ns > latency_ns ? time.flight_ns - latency_ns : 0,
+                       .recv_ns = time.recv_ns,
+                       .recv_sms = (uint16_t)(time.recv_ns > 0 ? time.sms : 0),
+                       .bytes = time.bytes_out};
 }
 
 static void trace_issue(const sim_rank *rank, dbo_op_id id, dbo_span_part part, uint32_t number)

@@ -11,10 +11,10 @@
 
 struct sim_numeric {
     const dbo_op_io *io;
-    uint8_t *scratch;      /* all outputs, one after the other */
-    const void **reads;    /* num_reads */
-    void **writes;         /* num_writes: where in scratch */
-    void **published;      /* num_writes: where in memory */
+    uint8_t *scratch;   /* all outputs, one after the other */
+    const void **reads; /* num_reads */
+    void **writes;      /* num_writes: where in scratch */
+    void **published;   /* num_writes: where in memory */
 };
 
 static void *resolve(const sim_rank *rank, uint64_t address)
@@ -99,7 +99,10 @@ static void mem_free(void *self, uint64_t address)
     rank->blocks[block - 1] = NULL;
 }
 
-static void *mem_ptr(void *self, uint64_t address) { return resolve(self, address); }
+static void *mem_ptr(void *self, uint64_t address)
+{
+    return resolve(self, address);
+}
 
 const dbo_mem_ops sim_mem_table = {.alloc = mem_alloc, .free = mem_free, .ptr = mem_ptr};
 

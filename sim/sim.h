@@ -7,14 +7,15 @@
  *     dbo_sim *sim = dbo_sim_create(&options, &err);
  *     for (i = 0; i < n; i++)
  *         dbo_sim_seam(sim, i, &seam), dbo_rank_init(&ranks[i], i, &seam, ...);
- *     dbo_sim_run(sim, rank_main, ranks, &err);     // rank_main(ranks, i, &err) on each, to the end
+ *     dbo_sim_run(sim, rank_main, ranks, &err);     // rank_main(ranks, i, &err) on each, to the
+ * end
  *
  * Folding: `class_of` maps each logical rank to the simulated rank that stands for it and its like.
  * A transfer meets once all simulated ranks have posted; an exchange repeats a class's column for
  * each of its members. Folded and unfolded runs agree to the ns.
  *
- * Order: events by (time, entity number); a rank runs ahead of the world on its own host clock until
- * it must wait. All times are int64 ns from 0.
+ * Order: events by (time, entity number); a rank runs ahead of the world on its own host clock
+ * until it must wait. All times are int64 ns from 0.
  */
 #ifndef DBO_SIM_H
 #define DBO_SIM_H
@@ -35,9 +36,9 @@ typedef struct dbo_sim_options {
     uint32_t gpus_per_node;       /* 0: all in one */
     dbo_sim_transport transport;
     dbo_context_kind contexts;
-    uint32_t queue_depth; /* launches a stream holds before the host waits; 0: 1024 */
-    int64_t exchange_ns;  /* from the last arrival to everybody's return */
-    bool numeric;         /* memory exists and reference functions run */
+    uint32_t queue_depth;       /* launches a stream holds before the host waits; 0: 1024 */
+    int64_t exchange_ns;        /* from the last arrival to everybody's return */
+    bool numeric;               /* memory exists and reference functions run */
     const dbo_trace_ops *trace; /* or NULL */
     void *trace_self;
     bool (*cancelled)(void *arg); /* or NULL; polled now and then */

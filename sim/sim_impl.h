@@ -10,10 +10,10 @@
  *     device.c    the seam's tables over all that
  *
  * Time is resolved, not stepped, wherever nothing can change it: an item whose predecessor, waits
- * and peers have known ends gets its own end at once, perhaps ahead of the world's clock. Events are
- * for what depends on the moment: kernels that share a GPU start and end by them, ops that compute
- * read and publish at them, and ranks wake by them. Whatever is unresolved when the world has reached
- * a time has not happened by then.
+ * and peers have known ends gets its own end at once, perhaps ahead of the world's clock. Events
+ * are for what depends on the moment: kernels that share a GPU start and end by them, ops that
+ * compute read and publish at them, and ranks wake by them. Whatever is unresolved when the world
+ * has reached a time has not happened by then.
  *
  * Entities (streams, then ranks) have numbers; an event is a 64-bit key, time << 20 | entity, so a
  * heap of keys orders by (time, entity). A stream has at most one valid event: `due`; others in the
@@ -27,6 +27,7 @@
 
 #include "core/program.h"
 #include "sim/sim.h"
+#include "sim/stream.h"
 
 #include <string.h>
 
@@ -35,47 +36,6 @@
 #define SIM_MAX_NS      (INT64_C(1) << 43)
 #define SIM_RATE_ONE    65536 /* a kernel alone: 1 ns of its work a ns */
 #define SIM_MAX_SLOTS   DBO_MAX_UBATCHES
-
-typedef enum sim_item_kind {
-    SIM_OP,   /* a kernel */
-    SIM_WAIT, /* until stream `peer` has done `ns` items */
-    SIM_MEET, /* HT: a transfer, a rendezvous of all ranks */
-    SIM_SEND, /* LL: the sending kernel; bytes leave from its start */
-    SIM_RECV  /* LL: waits for the flight, then the receiving kernel */
-} sim_item_kind;
-
-
-typedef struct sim_numeric sim_numeric;
-
-#define SIM_UNKNOWN INT64_MAX
-
-typedef struct sim_item {
-    uint8_t kind;
-    uint8_t slot;      /* transfers: the communicator */
-    uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
-    uint32_t sequence; /* transfers: which of the communicator's */
-    union {
-        int64_t not_before; /* the host time of its issue */
-        int64_t end_ns;     /* once resolved */
-    };
-    union {
-        int64_t ns;     /* work alone */
-        uint64_t count; /* SIM_WAIT: items of the other stream */
-    };
-    union {
-        dbo_op_id id;
-        int64_t ready_ns; /* SIM_WAIT: when the other's item ends; SIM_UNKNOWN */
-    };
-    union {
-        uint64_t bytes;    /* transfers */
-        uint32_t peer;     /* SIM_WAIT: the other stream */
-        uint32_t hbm_mbps; /* SIM_OP */
-    };
-    union {
-        sim_numeric *numeric; /* SIM_OP */
-        uint64_t next_wait;   /* SIM_WAIT: the next that waits for the same stream */
-    };
-} sim_item;
 
 typedef struct sim_transfer { /* LL: one rank's part in a meet */
     int64_t flight_ns; /* first byte sent to last byte received, all ranks sending together */
@@ -87,40 +47,8 @@ typedef struct sim_transfer { /* LL: one rank's part in a meet */
     bool sent;
 } sim_transfer;
 
-typedef enum sim_state {
-    SIM_READY,    /* the head, if any, can be looked at */
-    SIM_BLOCKED,  /* the head waits: for another stream, for a meet */
-    SIM_STARTING, /* the head starts at `due` */
-    SIM_RUNNING   /* the head ends at `due` (with sharing: at the present rates) */
-} sim_state;
-
-/* Where a waiting item is: entity << 44 | its number on the stream. */
-#define SIM_NO_WAIT        UINT64_MAX
-#define SIM_WAIT_AT(e, n)  ((uint64_t)(e) << 44 | (n))
-#define SIM_WAIT_STREAM(w) ((uint32_t)((w) >> 44))
-#define SIM_WAIT_NUMBER(w) ((w) & ((UINT64_C(1) << 44) - 1))
-
-typedef struct sim_stream {
-    sim_item *ring;
-    uint32_t mask, number; /* number: the trace's */
-    uint32_t rank;
-    uint8_t state; /* sim_state */
-    bool queued;   /* in the world's list of streams to look at */
-    bool met;      /* the head has met, or comes to no meet: at `due` it runs */
-    bool shares;   /* is among the running of its GPU */
-    uint64_t issued, resolved;
-    int64_t end_ns;   /* of the last resolved item */
-    int64_t floor_ns; /* the next item starts no earlier: waits that were known at issue */
-    uint64_t first_wait, last_wait; /* items that wait for this stream, by their count */
-    uint64_t host_count; /* the rank's host waits for so many items; 0: it does not */
-    int64_t due, started;
-    uint32_t next_member; /* of the meet that the head waits in */
-    uint32_t rate;        /* sharing */
-    uint64_t remaining;   /* sharing: ns of work << 16 */
-} sim_stream;
-
 typedef struct sim_event {
-    uint32_t stream; /* SIM_NONE: never recorded */
+    uint32_t stream;  /* SIM_NONE: never recorded */
     uint32_t capture; /* 0: none; else the capture that it was recorded in, and: */
     uint64_t count;
     uint32_t record; /* ... its record there */
@@ -138,20 +66,26 @@ typedef struct sim_gpu {
 typedef struct sim_capture sim_capture;
 typedef struct sim_graph sim_graph;
 
-typedef enum sim_reason { SIM_AWAKE, SIM_AT_STREAM, SIM_AT_EXCHANGE, SIM_AT_COUNTS, SIM_AT_TIME } sim_reason;
+typedef enum sim_reason {
+    SIM_AWAKE,
+    SIM_AT_STREAM,
+    SIM_AT_EXCHANGE,
+    SIM_AT_COUNTS,
+    SIM_AT_TIME
+} sim_reason;
 
-typedef struct sim_rank {
+struct sim_rank {
     dbo_sim *sim;
     uint32_t id;
     int64_t host_ns;
     dbo_context *context; /* of main */
     dbo_context *parked;  /* whoever held the turn when the rank blocked */
     bool ended;
-    uint32_t reason;   /* sim_reason, while blocked, and at what: */
+    uint32_t reason;     /* sim_reason, while blocked, and at what: */
     uint32_t blocked_on; /* ... a stream, or a communicator and the number of its transfer */
     uint32_t blocked_sequence;
     uint32_t next_host; /* of the meet whose counts the host waits for */
-    dbo_error failure; /* last refusal of a hot call */
+    dbo_error failure;  /* last refusal of a hot call */
     uint32_t compute_sms, comm_sms;
     uint32_t num_streams, cap_streams;
     uint32_t *streams; /* device stream number -> entity */
@@ -173,16 +107,16 @@ typedef struct sim_rank {
     /* memory */
     void **blocks;
     uint32_t num_blocks, cap_blocks;
-} sim_rank;
+};
 
 typedef struct sim_meet {
     dbo_op_id id; /* without the rank */
     uint32_t arrived, completed;
-    int64_t start_ns;   /* the latest arrival so far */
-    int64_t landed_ns;  /* LL: the latest landing so far */
-    int64_t counts_ns;  /* HT: from the start to the receive counts */
-    uint32_t first_member; /* streams that wait in it */
-    uint32_t first_host;   /* ranks that wait for receive counts, chained by next_host */
+    int64_t start_ns;        /* the latest arrival so far */
+    int64_t landed_ns;       /* LL: the latest landing so far */
+    int64_t counts_ns;       /* HT: from the start to the receive counts */
+    uint32_t first_member;   /* streams that wait in it */
+    uint32_t first_host;     /* ranks that wait for receive counts, chained by next_host */
     sim_transfer *transfers; /* LL: by rank, or NULL */
 } sim_meet;
 
@@ -231,40 +165,6 @@ dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
 /* Keeps the sentence of a refused call for device.status. */
 dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* stream.c */
-uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
-void sim_stream_fini(sim_stream *stream);
-/* Waits for room, stamps the host time, queues. */
-dbo_status sim_issue(sim_rank *rank, uint32_t stream, sim_item *item);
-/* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
-dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
-dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
-/* The next item of `stream` waits for `count` items of `peer`. */
-dbo_status sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64_t count);
-/* Before a record: a wait that no item has carried yet becomes an item. */
-dbo_status sim_flush_wait(sim_rank *rank, uint32_t stream);
-/* End of the first `count` items: known, at most `host_ns` (then perhaps less), or SIM_UNKNOWN. */
-int64_t sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);
-/* Blocks the rank's host until the first `count` items of the stream have ended. */
-dbo_status sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
-void sim_stream_event(dbo_sim *sim, uint32_t stream);
-void sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
-void sim_settle(dbo_sim *sim);                   /* until no head can */
-/* The head's work of `ns` begins at start_ns; true: and its end is known already. */
-bool sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
-void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
-                   int64_t start_ns, int64_t end_ns);
-static inline sim_item *sim_head(sim_stream *s) { return &s->ring[s->resolved & s->mask]; }
-static inline bool sim_shares(const sim_item *item)
-{
-    return item->sms != 0 || (item->kind == SIM_OP && item->hbm_mbps != 0);
-}
-/* Must it start at its moment, not ahead of it? */
-static inline bool sim_needs_event(const sim_item *item)
-{
-    return sim_shares(item) || (item->kind == SIM_OP && item->numeric != NULL);
-}
 
 /* fluid.c */
 void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns);

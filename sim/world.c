@@ -157,7 +157,8 @@ static uint32_t missing_rank(dbo_sim *sim, const sim_item *item)
     const sim_meet *meet = &comm->meets[item->sequence & comm->mask];
     for (uint32_t r = 0; r < sim->num_ranks; r++) {
         bool here = false;
-        for (uint32_t s = meet->first_member; s != SIM_NONE && !here; s = sim->streams[s].next_member)
+        for (uint32_t s = meet->first_member; s != SIM_NONE && !here;
+             s = sim->streams[s].next_member)
             here = sim->streams[s].rank == r && sim_head(&sim->streams[s])->kind == SIM_MEET;
         if (!here && !sim_has_sent(meet, r))
             return r;
@@ -231,8 +232,7 @@ static void rank_main(void *arg)
     sim_rank *rank = arg;
     dbo_sim *sim = rank->sim;
     dbo_error error = {0};
-    dbo_status status =
-        sim->failed ? DBO_ABORTED : sim->main(sim->main_arg, rank->id, &error);
+    dbo_status status = sim->failed ? DBO_ABORTED : sim->main(sim->main_arg, rank->id, &error);
     if (status != DBO_OK && !sim->failed) {
         if (error.status == DBO_OK)
             dbo_fail(&error, status, NULL, "%s", dbo_status_text(status));
@@ -286,8 +286,7 @@ static dbo_status make_contexts(dbo_sim *sim, dbo_error *err)
         sim_rank *rank = &sim->ranks[r];
         rank->ended = false;
         rank->reason = SIM_AWAKE;
-        rank->context =
-            dbo_context_create(sim->options.contexts, sim->pool, rank_main, rank, err);
+        rank->context = dbo_context_create(sim->options.contexts, sim->pool, rank_main, rank, err);
         if (!rank->context)
             return DBO_NO_MEMORY;
         rank->parked = rank->context;
@@ -333,4 +332,7 @@ int64_t dbo_sim_now_ns(const dbo_sim *sim)
     return sim->last_ns > sim->now_ns ? sim->last_ns : sim->now_ns;
 }
 
-dbo_fiber_pool *dbo_sim_pool(dbo_sim *sim) { return sim->pool; }
+dbo_fiber_pool *dbo_sim_pool(dbo_sim *sim)
+{
+    return sim->pool;
+}

@@ -1,0 +1,127 @@
+/* stream.h: items and FIFO streams of the simulator. Private to sim/; sim_impl.h has the world.
+ *
+ * An item is what a host call queues: 48 bytes, in a ring per stream. Positions count items from 0
+ * for ever: `issued` have been queued, the first `resolved` of them have known ends. Calls come
+ * from the context that runs; none blocks but those that take a rank.
+ */
+#ifndef DBO_SIM_STREAM_H
+#define DBO_SIM_STREAM_H
+
+#include "core/seam.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dbo_sim dbo_sim;
+typedef struct sim_rank sim_rank;
+
+typedef enum sim_item_kind {
+    SIM_OP,   /* a kernel */
+    SIM_WAIT, /* until stream `peer` has done `ns` items */
+    SIM_MEET, /* HT: a transfer, a rendezvous of all ranks */
+    SIM_SEND, /* LL: the sending kernel; bytes leave from its start */
+    SIM_RECV  /* LL: waits for the flight, then the receiving kernel */
+} sim_item_kind;
+
+typedef struct sim_numeric sim_numeric;
+
+#define SIM_UNKNOWN INT64_MAX
+
+typedef struct sim_item {
+    uint8_t kind;
+    uint8_t slot;      /* transfers: the communicator */
+    uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
+    uint32_t sequence; /* transfers: which of the communicator's */
+    union {
+        int64_t not_before; /* the host time of its issue */
+        int64_t end_ns;     /* once resolved */
+    };
+    union {
+        int64_t ns;     /* work alone */
+        uint64_t count; /* SIM_WAIT: items of the other stream */
+    };
+    union {
+        dbo_op_id id;
+        int64_t ready_ns; /* SIM_WAIT: when the other's item ends; SIM_UNKNOWN */
+    };
+    union {
+        uint64_t bytes;    /* transfers */
+        uint32_t peer;     /* SIM_WAIT: the other stream */
+        uint32_t hbm_mbps; /* SIM_OP */
+    };
+    union {
+        sim_numeric *numeric; /* SIM_OP */
+        uint64_t next_wait;   /* SIM_WAIT: the next that waits for the same stream */
+    };
+} sim_item;
+
+typedef enum sim_state {
+    SIM_READY,    /* the head, if any, can be looked at */
+    SIM_BLOCKED,  /* the head waits: for another stream, for a meet */
+    SIM_STARTING, /* the head starts at `due` */
+    SIM_RUNNING   /* the head ends at `due` (with sharing: at the present rates) */
+} sim_state;
+
+/* Where a waiting item is: entity << 44 | its number on the stream. */
+#define SIM_NO_WAIT        UINT64_MAX
+#define SIM_WAIT_AT(e, n)  ((uint64_t)(e) << 44 | (n))
+#define SIM_WAIT_STREAM(w) ((uint32_t)((w) >> 44))
+#define SIM_WAIT_NUMBER(w) ((w) & ((UINT64_C(1) << 44) - 1))
+
+typedef struct sim_stream {
+    sim_item *ring;
+    uint32_t mask, number; /* number: the trace's */
+    uint32_t rank;
+    uint8_t state; /* sim_state */
+    bool queued;   /* in the world's list of streams to look at */
+    bool met;      /* the head has met, or comes to no meet: at `due` it runs */
+    bool shares;   /* is among the running of its GPU */
+    uint64_t issued, resolved;
+    int64_t end_ns;   /* of the last resolved item */
+    int64_t floor_ns; /* the next item starts no earlier: waits that were known at issue */
+    uint64_t first_wait, last_wait; /* items that wait for this stream, by their count */
+    uint64_t host_count;            /* the rank's host waits for so many items; 0: it does not */
+    int64_t due, started;
+    uint32_t next_member; /* of the meet that the head waits in */
+    uint32_t rate;        /* sharing */
+    uint64_t remaining;   /* sharing: ns of work << 16 */
+} sim_stream;
+
+uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
+void sim_stream_fini(sim_stream *stream);
+/* Waits for room, stamps the host time, queues. */
+dbo_status sim_issue(sim_rank *rank, uint32_t stream, sim_item *item);
+/* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
+dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
+dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
+/* The next item of `stream` waits for `count` items of `peer`. */
+dbo_status sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64_t count);
+/* Before a record: a wait that no item has carried yet becomes an item. */
+dbo_status sim_flush_wait(sim_rank *rank, uint32_t stream);
+/* End of the first `count` items: known, at most `host_ns` (then perhaps less), or SIM_UNKNOWN. */
+int64_t sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);
+/* Blocks the rank's host until the first `count` items of the stream have ended. */
+dbo_status sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
+void sim_stream_event(dbo_sim *sim, uint32_t stream);
+void sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
+void sim_settle(dbo_sim *sim);                   /* until no head can */
+/* The head's work of `ns` begins at start_ns; true: and its end is known already. */
+bool sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
+void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
+                   int64_t start_ns, int64_t end_ns);
+static inline sim_item *sim_head(sim_stream *s)
+{
+    return &s->ring[s->resolved & s->mask];
+}
+static inline bool sim_shares(const sim_item *item)
+{
+    return item->sms != 0 || (item->kind == SIM_OP && item->hbm_mbps != 0);
+}
+/* Must it start at its moment, not ahead of it? */
+static inline bool sim_needs_event(const sim_item *item)
+{
+    return sim_shares(item) || (item->kind == SIM_OP && item->numeric != NULL);
+}
+
+#endif
