@@ -19,9 +19,9 @@
  *     DBO_TRY(dbo_allocator_record_stream(a, block, comm, err));
  *     DBO_TRY(dbo_allocator_free(a, block, err));
  *
- * Without a mem table (costs only) nothing is stored: addresses are made up, and who gets which is
- * decided as ever. Equal calls give equal addresses then. Calls come from the context that holds the
- * rank's turn. Alloc and free are O(1) save for the queries of blocks that wait.
+ * Without a mem table (costs only) nothing is stored: addresses are made up, and who gets which
+ * is decided as ever. Equal calls give equal addresses then. Calls come from the context that
+ * holds the rank's turn. Alloc and free are O(1) save for the queries of blocks that wait.
  */
 #ifndef DBO_ALLOCATOR_H
 #define DBO_ALLOCATOR_H

@@ -1,9 +1,9 @@
 /* shelf.c: cutting segments into blocks and finding free ones by size.
  *
- * A bin holds sizes [2^k * (1 + q/4), 2^k * (1 + (q+1)/4)). A request first walks the bin of its own
- * size, where a block may be too small, for the smallest that fits; then any block of the next
- * filled bin fits. What is left of a block is cut off only if it is worth keeping: any multiple of
- * the alignment among small blocks, more than a small block among large ones.
+ * A bin holds sizes [2^k * (1 + q/4), 2^k * (1 + (q+1)/4)). A request first walks the bin of its
+ * own size, where a block may be too small, for the smallest that fits; then any block of the
+ * next filled bin fits. What is left of a block is cut off only if it is worth keeping: any
+ * multiple of the alignment among small blocks, more than a small block among large ones.
  */
 #include "core/shelf.h"
 

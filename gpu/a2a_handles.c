@@ -1,0 +1,63 @@
+/* a2a_handles.c: a table of transfers, searched linearly: a few are open at a time. */
+#include "gpu/a2a_handles.h"
+
+#include <string.h>
+
+dbo_status dbo_a2a_handles_reserve(dbo_a2a_handles *handles, dbo_cuda *cuda)
+{
+    memset(handles, 0, sizeof *handles);
+    for (uint32_t i = 0; i < DBO_A2A_MAX_HANDLES; i++)
+        DBO_CUDA(cuda, cudaEventCreateWithFlags(&handles->slots[i].done, cudaEventDisableTiming));
+    return DBO_OK;
+}
+
+void dbo_a2a_handles_fini(dbo_a2a_handles *handles)
+{
+    for (uint32_t i = 0; i < DBO_A2A_MAX_HANDLES; i++) {
+        if (handles->slots[i].done)
+            cudaEventDestroy(handles->slots[i].done);
+    }
+}
+
+dbo_status dbo_a2a_handles_open(dbo_a2a_handles *handles, dbo_cuda *cuda, const dbo_a2a_args *args,
+                                uint32_t communicator, dbo_a2a_handle *out)
+{
+    for (uint32_t i = 0; i < DBO_A2A_MAX_HANDLES; i++) {
+        dbo_a2a_slot *slot = &handles->slots[i];
+        if (slot->open)
+            continue;
+        slot->open = true;
+        slot->complete = false;
+        slot->communicator = communicator;
+        slot->args = *args;
+        *out = i;
+        return DBO_OK;
+    }
+    return dbo_cuda_refuse(cuda, DBO_LIMIT, "Finish transfers before posting more.",
+                           "All %d handles of transfers are open.", DBO_A2A_MAX_HANDLES);
+}
+
+dbo_status dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
+                               dbo_a2a_slot **out)
+{
+    *out = NULL;
+    if (handle >= DBO_A2A_MAX_HANDLES || !handles->slots[handle].open)
+        return dbo_cuda_refuse(cuda, DBO_REFUSED, NULL,
+                               "Transfer %u is not open: never posted, or finished already.",
+                               handle);
+    *out = &handles->slots[handle];
+    return DBO_OK;
+}
+
+dbo_status dbo_a2a_handles_finish(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
+                                  dbo_stream stream)
+{
+    dbo_a2a_slot *slot;
+    DBO_TRY(dbo_a2a_handles_get(handles, cuda, handle, &slot));
+    if (!slot->complete)
+        return dbo_cuda_refuse(cuda, DBO_REFUSED, "Wait for its receive counts first.",
+                               "Transfer %u was finished before its counts were known.", handle);
+    slot->open = false;
+    DBO_CUDA(cuda, cudaStreamWaitEvent(dbo_cuda_stream(cuda, stream), slot->done, 0));
+    return DBO_OK;
+}

@@ -1,0 +1,51 @@
+/* cuda_internal.h: what a dbo_cuda is made of; for cuda_device.c, cuda_memory.c and cuda_graph.c
+ * alone. Numbers of the seam index the three tables; a slot that is not `used` is free. */
+#ifndef DBO_GPU_CUDA_INTERNAL_H
+#define DBO_GPU_CUDA_INTERNAL_H
+
+#include "gpu/cuda_device.h"
+
+typedef struct cuda_event_slot {
+    cudaEvent_t event;
+    uint32_t captured_in; /* capture in which it was last recorded; 0: outside of any */
+    bool used, recorded;
+} cuda_event_slot;
+
+typedef struct cuda_graph_slot {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    bool used;
+} cuda_graph_slot;
+
+struct dbo_cuda {
+    dbo_cuda_config config;
+    int shared_bytes; /* of a synthetic CTA that fills its SM */
+    uint32_t total_sms, compute_sms;
+    cudaStream_t *streams;
+    cuda_event_slot *events;
+    cuda_graph_slot *graphs;
+    uint32_t num_streams, cap_streams, num_events, cap_events, num_graphs, cap_graphs;
+    uint32_t capture;       /* number of the capture in progress; 0: none */
+    uint32_t last_capture;  /* counts captures begun */
+    dbo_stream capture_stream;
+    dbo_cuda_kernel_fn kernels[DBO_KIND_COUNT];
+    void *kernel_args[DBO_KIND_COUNT];
+    dbo_error failure; /* the last one */
+};
+
+/* Room for at least `need` items, doubling; new ones are zeroed. */
+dbo_status dbo_cuda_reserve(dbo_cuda *cuda, void *array_pointer, uint32_t *cap, uint32_t need,
+                            size_t item_bytes);
+/* Makes the rank's device the calling thread's: a thread starts out with device 0. */
+static inline dbo_status dbo_cuda_enter(dbo_cuda *cuda)
+{
+    DBO_CUDA(cuda, cudaSetDevice(cuda->config.device));
+    return DBO_OK;
+}
+/* Is this stream part of the capture in progress? */
+bool dbo_cuda_stream_captures(const dbo_cuda *cuda, dbo_stream stream);
+
+extern const dbo_mem_ops dbo_cuda_mem_ops;
+extern const dbo_graph_ops dbo_cuda_graph_ops;
+
+#endif

@@ -1,0 +1,230 @@
+/* spike_trace.c: the device's records against the ops that were issued, and what recording costs. */
+#include "gpu/spike.h"
+#include "gpu/spike_kernels.h"
+#include "gpu/synthetic.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 200, KERNELS_PER_OP = 2, OPS = 6 };
+
+/* Every op of every step must have its two records, and no other. */
+static dbo_status check_all_matched(const spike_machine *m, const dbo_cupti_counts *counts,
+                                    uint32_t steps, spike_line *line, dbo_error *err)
+{
+    uint64_t expected = (uint64_t)steps * OPS * KERNELS_PER_OP;
+    uint32_t *seen = calloc(steps * OPS, sizeof *seen);
+    if (!seen)
+        return dbo_fail_memory(err, "the counts");
+    dbo_status status = DBO_OK;
+    uint32_t odd = 0;
+    for (uint64_t i = 0; i < m->trace.num_spans; i++) {
+        dbo_op_id id = dbo_trace_span(&m->trace, i)->id;
+        uint32_t step = dbo_op_id_step(id), k = dbo_op_id_occurrence(id);
+        if (step < steps && k < 3 && dbo_op_id_kind(id) == DBO_KIND_CUSTOM)
+            seen[step * OPS + dbo_op_id_ubatch(id) * 3 + k]++;
+        else
+            odd++;
+    }
+    for (uint32_t i = 0; i < steps * OPS && status == DBO_OK; i++) {
+        if (seen[i] != KERNELS_PER_OP)
+            status = dbo_fail(err, DBO_INTERNAL, NULL, "step %u, op %u has %u records, not %d.",
+                              i / OPS, i % OPS, seen[i], KERNELS_PER_OP);
+    }
+    free(seen);
+    spike_say(line, "%u ops issued; %llu records of kernels, %llu in graphs, %llu matched, %u to no "
+              "op of the schedule, %llu dropped", steps * OPS, (unsigned long long)counts->records,
+              (unsigned long long)counts->in_graphs, (unsigned long long)counts->matched, odd,
+              (unsigned long long)counts->dropped);
+    if (status == DBO_OK && (counts->matched != expected || odd))
+        status = dbo_fail(err, DBO_INTERNAL, NULL, "%llu records were expected.",
+                          (unsigned long long)expected);
+    return status;
+}
+
+/* Least time from the end of an op's last record to the start of the next op's first, over ops of
+ * one ubatch: the cost of an edge to another stream that is free. */
+static double least_edge_us(const dbo_trace *trace)
+{
+    int64_t least = INT64_MAX;
+    for (uint64_t i = 0; i < trace->num_spans; i++) {
+        const dbo_span *a = dbo_trace_span(trace, i);
+        const dbo_span *next = NULL;
+        int64_t last_end = a->end_ns;
+        for (uint64_t j = i > 40 ? i - 40 : 0; j < trace->num_spans && j < i + 40; j++) {
+            const dbo_span *b = dbo_trace_span(trace, j);
+            if (b->id == a->id && b->end_ns > last_end)
+                last_end = b->end_ns;
+            if (b->id == a->id + 1 && (!next || b->start_ns < next->start_ns))
+                next = b;
+        }
+        if (last_end != a->end_ns || !next)
+            continue;
+        if (next->start_ns - a->end_ns < least)
+            least = next->start_ns - a->end_ns;
+    }
+    return (double)least / 1e3;
+}
+
+static dbo_status trace_run(spike_machine *m, spike_pingpong *p, bool replay, spike_line *line,
+                            dbo_error *err)
+{
+    const dbo_seam *seam = &m->seam;
+    dbo_graph graph = 0;
+    dbo_cupti_counts counts;
+    if (replay) {
+        SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
+        DBO_TRY(spike_pingpong_run(p, m, 0, err));
+        SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+    }
+    for (uint32_t step = 0; step < STEPS; step++) {
+        if (replay)
+            SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph,
+                                           m->rank.streams[DBO_STREAM_COMPUTE], step));
+        else
+            DBO_TRY(spike_pingpong_run(p, m, step, err));
+    }
+    DBO_TRY(spike_sync(err));
+    DBO_TRY(spike_pingpong_verify(p, STEPS, err));
+    DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
+    DBO_TRY(check_all_matched(m, &counts, STEPS, line, err));
+    spike_say(line, "; an edge to the other stream takes %.2f us at least", least_edge_us(&m->trace));
+    return DBO_OK;
+}
+
+static dbo_status trace_with(dbo_cupti_calls calls, bool replay, spike_line *line, dbo_error *err)
+{
+    spike_machine m;
+    spike_pingpong p;
+    DBO_TRY(spike_open(&m, &(spike_options){.records = true, .calls = calls}, err));
+    dbo_status status = spike_pingpong_init(&p, &m, 20000, 40, err);
+    if (status == DBO_OK)
+        status = trace_run(&m, &p, replay, line, err);
+    spike_pingpong_fini(&p, &m);
+    spike_close(&m);
+    return status;
+}
+
+dbo_status spike_trace_eager(spike_line *line, dbo_error *err)
+{
+    return trace_with(DBO_CUPTI_CALLS_LAUNCHES, false, line, err);
+}
+
+dbo_status spike_trace_replay(spike_line *line, dbo_error *err)
+{
+    return trace_with(DBO_CUPTI_CALLS_LAUNCHES, true, line, err);
+}
+
+/* Without records of the launching calls ids should be lost: shows why they are asked for. */
+dbo_status spike_trace_lost(spike_line *line, dbo_error *err)
+{
+    dbo_error expected = {0};
+    dbo_status status = trace_with(DBO_CUPTI_CALLS_NONE, false, line, &expected);
+    spike_say(line, " (no API records asked for: %s)",
+              status == DBO_OK ? "ids arrive all the same" : "ids are lost");
+    (void)err;
+    return DBO_OK;
+}
+
+/* ---- overhead ---- */
+
+enum { LAUNCHES = 20000, GRAPH_NODES = 200, GRAPH_REPLAYS = 50, BATCH = 500 };
+
+typedef struct overhead {
+    double launch_us, replay_host_us, replay_device_us, flush_us_per_record;
+} overhead;
+
+static dbo_status time_launches(spike_machine *m, overhead *out, dbo_error *err)
+{
+    const dbo_seam *seam = &m->seam;
+    const dbo_op_cost cost = {.fixed_ns = 0, .fixed_sms = 0};
+    dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
+    int64_t host = 0;
+    for (uint32_t i = 0; i < LAUNCHES; i += BATCH) {
+        int64_t begin = spike_now_ns();
+        for (uint32_t k = 0; k < BATCH; k++) {
+            const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_SYNTHETIC, i + k),
+                               .cost = &cost};
+            SPIKE_SEAM(seam->device->launch(seam->device_self, stream, &op));
+        }
+        host += spike_now_ns() - begin;
+        DBO_TRY(spike_sync(err));
+    }
+    out->launch_us = (double)host / LAUNCHES / 1e3;
+    return DBO_OK;
+}
+
+static dbo_status time_replays(spike_machine *m, overhead *out, dbo_error *err)
+{
+    const dbo_seam *seam = &m->seam;
+    const dbo_op_cost cost = {.fixed_ns = 0, .fixed_sms = 0};
+    dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
+    cudaEvent_t start, stop;
+    dbo_graph graph;
+    SPIKE_CUDA(cudaEventCreate(&start));
+    SPIKE_CUDA(cudaEventCreate(&stop));
+    SPIKE_SEAM(seam->graph->begin(seam->graph_self, stream));
+    for (uint32_t k = 0; k < GRAPH_NODES; k++) {
+        const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_SYNTHETIC, k), .cost = &cost};
+        SPIKE_SEAM(seam->device->launch(seam->device_self, stream, &op));
+    }
+    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+    SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, stream, 0));
+    DBO_TRY(spike_sync(err));
+    int64_t host = 0;
+    SPIKE_CUDA(cudaEventRecord(start, dbo_cuda_stream(m->cuda, stream)));
+    for (uint32_t i = 0; i < GRAPH_REPLAYS; i++) {
+        int64_t begin = spike_now_ns();
+        SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, stream, i));
+        host += spike_now_ns() - begin;
+    }
+    SPIKE_CUDA(cudaEventRecord(stop, dbo_cuda_stream(m->cuda, stream)));
+    out->replay_device_us = spike_elapsed_us(start, stop) / GRAPH_REPLAYS;
+    out->replay_host_us = (double)host / GRAPH_REPLAYS / 1e3;
+    seam->graph->destroy(seam->graph_self, graph);
+    cudaEventDestroy(start);
+    cudaEventDestroy(stop);
+    return DBO_OK;
+}
+
+static dbo_status measure(bool records, dbo_cupti_calls calls, overhead *out, dbo_error *err)
+{
+    spike_machine m;
+    memset(out, 0, sizeof *out);
+    DBO_TRY(spike_open(&m, &(spike_options){.records = records, .calls = calls}, err));
+    dbo_status status = time_launches(&m, out, err); /* once unmeasured: first launches load */
+    if (status == DBO_OK)
+        status = time_launches(&m, out, err);
+    if (status == DBO_OK)
+        status = time_replays(&m, out, err);
+    if (status == DBO_OK && m.cupti) {
+        dbo_cupti_counts counts;
+        int64_t begin = spike_now_ns();
+        status = dbo_cupti_flush(m.cupti, &counts, err);
+        out->flush_us_per_record = (double)(spike_now_ns() - begin) / 1e3 / (double)counts.records;
+    }
+    spike_close(&m);
+    return status;
+}
+
+dbo_status spike_trace_cost(spike_line *line, dbo_error *err)
+{
+    static const struct {
+        const char *name;
+        bool records;
+        dbo_cupti_calls calls;
+    } ways[] = {{"off", false, DBO_CUPTI_CALLS_NONE},
+                {"on", true, DBO_CUPTI_CALLS_LAUNCHES},
+                {"on, all calls recorded", true, DBO_CUPTI_CALLS_ALL},
+                {"off again", false, DBO_CUPTI_CALLS_NONE}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        overhead o;
+        DBO_TRY(measure(ways[i].records, ways[i].calls, &o, err));
+        spike_say(line, "%s: launch %.2f us; replay of %d nodes: host %.1f us, device %.1f us",
+                  ways[i].name, o.launch_us, GRAPH_NODES, o.replay_host_us, o.replay_device_us);
+        if (ways[i].records)
+            spike_say(line, ", flush %.2f us a record", o.flush_us_per_record);
+        spike_say(line, "%s", i + 1 < sizeof ways / sizeof *ways ? " | " : "");
+    }
+    return DBO_OK;
+}
