@@ -334,6 +334,8 @@ dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err)
     }
     sim->options = *options;
     sim->options.class_of = NULL;
+    if (sim->options.ep_size == 0)
+        sim->options.ep_size = options->num_ranks;
     if (sim->options.queue_depth == 0)
         sim->options.queue_depth = 1024;
     if (init_ranks(sim, num_classes, err) == DBO_OK) {
@@ -365,6 +367,11 @@ void dbo_sim_destroy(dbo_sim *sim)
     free(sim->class_of);
     free(sim->heap);
     free(sim);
+}
+
+void dbo_sim_delay(dbo_sim *sim, uint32_t rank, int64_t ns)
+{
+    sim->ranks[rank].host_ns += ns;
 }
 
 void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out)

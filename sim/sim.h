@@ -33,7 +33,8 @@ typedef struct dbo_sim_options {
     uint32_t num_ranks;           /* logical */
     uint32_t num_classes;         /* simulated; 0: as many as num_ranks */
     const uint32_t *class_of;     /* num_ranks entries < num_classes; NULL: one to one; copied */
-    uint32_t gpus_per_node;       /* 0: all in one */
+    uint32_t ep_size;             /* GPUs that an all-to-all spans; 0: as many as num_ranks */
+    uint32_t gpus_per_node;       /* 0: as many as the hardware's NVLink joins */
     dbo_sim_transport transport;
     dbo_context_kind contexts;
     uint32_t queue_depth;       /* launches a stream holds before the host waits; 0: 1024 */
@@ -58,6 +59,9 @@ void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out);
  * first failure of any rank stops all and comes back, prefixed with the rank. When nothing can move
  * any more: DBO_DEADLOCK, with who waits for what. May be called again; clocks go on. */
 dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *err);
+
+/* The rank's host does nothing for `ns` from now on: it is late. Before or during a run. */
+void dbo_sim_delay(dbo_sim *sim, uint32_t rank, int64_t ns);
 
 /* Virtual time of the last event so far. */
 int64_t dbo_sim_now_ns(const dbo_sim *sim);

@@ -1,0 +1,315 @@
+/* simulate.c: experiment -> simulator and runners -> traces and metrics. */
+#include "app/simulate.h"
+
+#include "app/cost_probe.h"
+#include "core/prng.h"
+#include "core/units.h"
+#include "sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The vote is an all-reduce of a few integers over TCP: up and down a tree of the ranks. Read as an
+ * order of magnitude; it is the same with and without DBO. */
+#define EXCHANGE_HOP_NS (15 * DBO_NS_PER_US)
+
+#define NUM_STEPS (DBO_MEASURED_STEP + 1)
+
+typedef struct class_state {
+    dbo_rank rank;
+    dbo_runner runner;
+    dbo_cost_probe probe;
+    dbo_step_result result;
+    const dbo_request_list *requests;
+} class_state;
+
+typedef struct simulation {
+    const dbo_experiment *experiment;
+    dbo_config config;
+    dbo_hardware hardware;
+    dbo_layer_costs fixed;
+    dbo_deployment deployment;
+    dbo_sim *sim;
+    uint32_t num_classes;
+    class_state *classes;
+} simulation;
+
+/* ---- what stays equal folds ---- */
+
+static dbo_status make_classes(simulation *s, bool unfolded, uint32_t *class_of, dbo_error *err)
+{
+    const dbo_workload *batch = &s->experiment->batch;
+    uint32_t num_ranks = s->config.data_parallel_size;
+    bool alike = !unfolded && batch->jitter_us <= 0;
+    s->classes = calloc(num_ranks, sizeof *s->classes);
+    if (!s->classes)
+        return dbo_fail_memory(err, "the ranks");
+    for (uint32_t r = 0; r < num_ranks; r++) {
+        uint32_t c = alike ? 0 : s->num_classes;
+        while (c < s->num_classes && s->classes[c].requests != batch->ranks[r])
+            c++;
+        if (c == s->num_classes)
+            s->classes[s->num_classes++].requests = batch->ranks[r];
+        class_of[r] = c;
+    }
+    return DBO_OK;
+}
+
+static int64_t us_to_ns(double us)
+{
+    return (int64_t)(us * 1000.0 + 0.5);
+}
+
+/* Given durations: a machine that has only host times, and a layer that has only durations. */
+static void use_fixed_costs(simulation *s)
+{
+    const dbo_fixed_costs *f = &s->experiment->fixed;
+    int64_t ns[DBO_KIND_COUNT];
+    for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
+        ns[k] = -1;
+    ns[DBO_KIND_A0] = us_to_ns(f->a0_us);
+    ns[DBO_KIND_A1] = us_to_ns(f->a1_us);
+    ns[DBO_KIND_DISPATCH] = us_to_ns(f->d_us);
+    ns[DBO_KIND_MLP] = us_to_ns(f->m_us);
+    ns[DBO_KIND_COMBINE] = us_to_ns(f->c_us);
+    ns[DBO_KIND_SHARED] = us_to_ns(f->s_us);
+    ns[DBO_KIND_COPY] = us_to_ns(f->copy_us);
+    ns[DBO_KIND_QUANT] = f->quant_us > 0 ? us_to_ns(f->quant_us) : -1;
+    ns[DBO_KIND_LAYOUT] = f->layout_us > 0 ? us_to_ns(f->layout_us) : -1;
+    ns[DBO_KIND_H2D] = f->h2d_us > 0 ? us_to_ns(f->h2d_us) : -1;
+    ns[DBO_KIND_REDUCE] = f->reduce_us > 0 ? us_to_ns(f->reduce_us) : -1;
+    dbo_layer_costs_fixed(ns, 0, &s->fixed);
+    double *host_ns = s->hardware.host_ns;
+    host_ns[DBO_CHARGE_LAUNCH] = f->launch_us * 1000;
+    host_ns[DBO_CHARGE_EVENT] = f->event_us * 1000;
+    host_ns[DBO_CHARGE_HANDOFF] = f->handoff_us * 1000;
+    host_ns[DBO_CHARGE_REPLAY] = f->replay_us * 1000;
+    host_ns[DBO_CHARGE_POST] = f->post_us * 1000;
+    host_ns[DBO_CHARGE_METADATA] = f->metadata_us * 1000;
+    host_ns[DBO_CHARGE_STEP] = f->step_us * 1000;
+}
+
+static int64_t exchange_ns(const simulation *s)
+{
+    if (s->experiment->has_fixed)
+        return 0;
+    int64_t hops = 0;
+    for (uint32_t reached = 1; reached < s->config.data_parallel_size; reached *= 2)
+        hops++;
+    return 2 * hops * EXCHANGE_HOP_NS;
+}
+
+static void prepare(simulation *s, const dbo_experiment *experiment, bool with_dbo)
+{
+    memset(s, 0, sizeof *s);
+    s->experiment = experiment;
+    s->config = experiment->config;
+    if (!with_dbo) {
+        s->config.enable_dbo = false;
+        s->config.ubatch_size = 0;
+    }
+    s->hardware = experiment->hardware;
+    if (!experiment->has_hardware)
+        dbo_hardware_init(&s->hardware);
+    if (experiment->has_fixed)
+        use_fixed_costs(s);
+    s->deployment = (dbo_deployment){
+        .config = &s->config,
+        .model = experiment->has_fixed ? NULL : &experiment->model,
+        .fixed = &s->fixed,
+        .num_layers = experiment->num_layers,
+        .ep_size = experiment->ep_size,
+        .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,
+    };
+}
+
+/* ---- the run ---- */
+
+static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
+{
+    simulation *s = arg;
+    class_state *c = &s->classes[index];
+    dbo_seam seam;
+    dbo_sim_seam(s->sim, index, &seam);
+    dbo_cost_probe_wrap(&c->probe, &seam, &s->hardware);
+    uint32_t most = dbo_config_num_ubatches(&s->config);
+    DBO_TRY(dbo_rank_init(&c->rank, index, &seam, s->config.executor, most > 1 ? most : 1,
+                          dbo_sim_pool(s->sim), err));
+    DBO_TRY(dbo_runner_init(&c->runner, &c->rank, &s->deployment, err));
+    for (uint32_t step = 0; step < NUM_STEPS; step++) {
+        dbo_step_result_fini(&c->result);
+        dbo_cost_probe_reset(&c->probe, step > 0 && c->result.ran == DBO_GRAPH_FULL);
+        DBO_TRY(dbo_runner_step(&c->runner, step, c->requests->requests,
+                                (int32_t)c->requests->count, &c->result, err));
+    }
+    return DBO_OK;
+}
+
+static void delay_ranks(simulation *s)
+{
+    double jitter_us = s->experiment->batch.jitter_us;
+    for (uint32_t c = 0; c < s->num_classes && jitter_us > 0; c++) {
+        dbo_prng prng;
+        dbo_prng_init(&prng, s->experiment->seed, c);
+        dbo_sim_delay(s->sim, c, (int64_t)dbo_prng_below(&prng, (uint64_t)us_to_ns(jitter_us) + 1));
+    }
+}
+
+static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_simulated *out,
+                      dbo_error *err)
+{
+    const dbo_sim_options sim_options = {
+        .hardware = &s->hardware,
+        .num_ranks = s->config.data_parallel_size,
+        .num_classes = s->num_classes,
+        .class_of = out->class_of,
+        .ep_size = s->experiment->ep_size,
+        .gpus_per_node = s->experiment->gpus_per_node,
+        .transport = s->config.all2all_backend == DBO_BACKEND_HT ? DBO_SIM_HT : DBO_SIM_LL,
+        .contexts = s->config.executor,
+        .exchange_ns = exchange_ns(s),
+        .trace = dbo_trace_sink(),
+        .trace_self = &out->trace,
+        .cancelled = options->cancelled,
+        .cancelled_arg = options->cancelled_arg,
+    };
+    s->sim = dbo_sim_create(&sim_options, err);
+    if (!s->sim)
+        return err && err->status != DBO_OK ? err->status : DBO_NO_MEMORY;
+    delay_ranks(s);
+    DBO_TRY(dbo_sim_run(s->sim, rank_main, s, err));
+    return out->trace.failed ? dbo_fail_memory(err, "the trace") : DBO_OK;
+}
+
+static void simulation_fini(simulation *s)
+{
+    for (uint32_t c = 0; s->classes && c < s->num_classes; c++) {
+        dbo_step_result_fini(&s->classes[c].result);
+        dbo_runner_fini(&s->classes[c].runner);
+        dbo_rank_fini(&s->classes[c].rank);
+    }
+    dbo_sim_destroy(s->sim);
+    free(s->classes);
+}
+
+/* Takes the results out of the simulation, and measures. */
+static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, dbo_error *err)
+{
+    out->results = calloc(s->num_classes, sizeof *out->results);
+    if (!out->results)
+        return dbo_fail_memory(err, "the results");
+    out->num_classes = s->num_classes;
+    *shown = 0;
+    for (uint32_t c = 0; c < s->num_classes; c++) {
+        out->results[c] = s->classes[c].result;
+        memset(&s->classes[c].result, 0, sizeof s->classes[c].result);
+        if (out->results[c].num_tokens > out->results[*shown].num_tokens)
+            *shown = c;
+    }
+    out->sums = s->classes[*shown].probe.sums;
+    dbo_cost_sums measured;
+    dbo_cost_sums_init(&measured);
+    dbo_cost_sums_measure(&measured, &out->trace, *shown, DBO_MEASURED_STEP);
+    out->sums.comm_ns = measured.comm_ns;
+    return dbo_metrics_compute(&out->metrics, &out->trace, *shown, DBO_MEASURED_STEP,
+                               (uint64_t)out->results[*shown].num_tokens, err);
+}
+
+static dbo_status simulate_one(const dbo_experiment *experiment,
+                               const dbo_simulate_options *options, bool with_dbo, uint32_t *shown,
+                               dbo_simulated *out, dbo_error *err)
+{
+    simulation s;
+    prepare(&s, experiment, with_dbo);
+    dbo_trace_init(&out->trace);
+    out->class_of = calloc(s.config.data_parallel_size, sizeof *out->class_of);
+    dbo_status status = out->class_of ? make_classes(&s, options->unfolded, out->class_of, err)
+                                      : dbo_fail_memory(err, "the ranks");
+    if (status == DBO_OK)
+        status = run(&s, options, out, err);
+    if (status == DBO_OK)
+        status = collect(&s, shown, out, err);
+    simulation_fini(&s);
+    return status;
+}
+
+/* ---- the outcome ---- */
+
+static dbo_status copy_slices(const dbo_experiment *experiment, dbo_outcome *o, dbo_error *err)
+{
+    uint32_t num_ranks = experiment->config.data_parallel_size;
+    uint32_t n = o->on.results[o->rank].cut.num_ubatches;
+    o->slices = calloc((size_t)num_ranks * n, sizeof *o->slices);
+    o->slices_padded = calloc((size_t)num_ranks * n, sizeof *o->slices_padded);
+    if (!o->slices || !o->slices_padded)
+        return dbo_fail_memory(err, "the slices");
+    for (uint32_t r = 0; r < num_ranks; r++) {
+        const dbo_cut *cut = &o->on.results[o->on.class_of[r]].cut;
+        memcpy(&o->slices[(size_t)r * n], cut->slices, n * sizeof *o->slices);
+        memcpy(&o->slices_padded[(size_t)r * n], cut->slices_padded, n * sizeof *o->slices);
+    }
+    return DBO_OK;
+}
+
+static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo_error *err)
+{
+    const dbo_step_result *shown = &o->on.results[o->rank];
+    o->split = shown->decision.should_ubatch;
+    if (o->split) {
+        dbo_split_cost_compute(&o->split_cost, &o->off.sums, &o->on.sums);
+        DBO_TRY(copy_slices(experiment, o, err));
+    }
+    dbo_error none = {0};
+    o->has_notation =
+        dbo_notation_init(&o->notation, &o->on.trace, o->rank, DBO_MEASURED_STEP, &none) == DBO_OK;
+    if (!o->has_notation && none.status != DBO_INVALID)
+        return dbo_fail(err, none.status, none.hint, "%s", none.message);
+    o->result = (dbo_result){
+        .experiment = experiment,
+        .decision = &shown->decision,
+        .rank = o->rank,
+        .off = &o->off.metrics,
+        .on = o->split ? &o->on.metrics : NULL,
+        .split_cost = o->split ? &o->split_cost : NULL,
+        .notation = o->has_notation ? &o->notation : NULL,
+        .num_ranks = experiment->config.data_parallel_size,
+        .num_ubatches = o->split ? shown->cut.num_ubatches : 0,
+        .slices = o->slices,
+        .slices_padded = o->slices_padded,
+    };
+    return DBO_OK;
+}
+
+dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                        dbo_outcome *outcome, dbo_error *err)
+{
+    memset(outcome, 0, sizeof *outcome);
+    dbo_status status =
+        simulate_one(experiment, options, false, &outcome->rank, &outcome->off, err);
+    if (status == DBO_OK)
+        status = simulate_one(experiment, options, true, &outcome->rank, &outcome->on, err);
+    if (status == DBO_OK)
+        status = conclude(experiment, outcome, err);
+    if (status != DBO_OK)
+        dbo_outcome_fini(outcome);
+    return status;
+}
+
+static void simulated_fini(dbo_simulated *s)
+{
+    for (uint32_t c = 0; s->results && c < s->num_classes; c++)
+        dbo_step_result_fini(&s->results[c]);
+    free(s->results);
+    free(s->class_of);
+    dbo_trace_fini(&s->trace);
+}
+
+void dbo_outcome_fini(dbo_outcome *outcome)
+{
+    simulated_fini(&outcome->off);
+    simulated_fini(&outcome->on);
+    dbo_notation_fini(&outcome->notation);
+    free(outcome->slices);
+    free(outcome->slices_padded);
+    memset(outcome, 0, sizeof *outcome);
+}

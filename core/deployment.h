@@ -1,0 +1,20 @@
+/* deployment.h: what all ranks of a group share: settings, model or fixed costs, size. Borrowed by
+ * every runner; read-only while they live. */
+#ifndef DBO_DEPLOYMENT_H
+#define DBO_DEPLOYMENT_H
+
+#include "core/builders.h"
+#include "core/config.h"
+#include "core/model_ops.h"
+#include "core/model_spec.h"
+
+typedef struct dbo_deployment {
+    const dbo_config *config;     /* resolved */
+    const dbo_model_spec *model;  /* or NULL: */
+    const dbo_layer_costs *fixed; /* every ubatch's layer takes this, whatever its tokens */
+    uint32_t num_layers;          /* that run; the first model->first_k_dense are dense */
+    uint32_t ep_size;             /* ranks that share the experts */
+    bool rocm;
+} dbo_deployment;
+
+#endif

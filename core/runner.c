@@ -1,0 +1,246 @@
+/* runner.c: the order of a step. Each idea is in its own file; this one only calls them in turn. */
+#include "core/runner.h"
+
+#include "core/veto.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deployment *deployment,
+                           dbo_error *err)
+{
+    const dbo_seam *seam = &rank->seam;
+    memset(runner, 0, sizeof *runner);
+    runner->rank = rank;
+    runner->deployment = deployment;
+    if (seam->a2a)
+        seam->a2a->caps(seam->a2a_self, &runner->caps);
+    bool linear = deployment->model && deployment->model->attention == DBO_ATTENTION_LINEAR;
+    dbo_vote_rules_from_config(&runner->rules, deployment->config, runner->caps.capturable, linear);
+    runner->group_size = seam->group->size(seam->group_self);
+    runner->matrix = calloc((size_t)runner->group_size * DBO_VOTE_MAX_ROWS, sizeof(int32_t));
+    runner->across_dp = calloc(runner->group_size, sizeof(int32_t));
+    dbo_status status = DBO_OK;
+    if (!runner->matrix || !runner->across_dp)
+        status = dbo_fail_memory(err, "a runner");
+    if (status == DBO_OK)
+        status =
+            dbo_wrapper_init(&runner->wrapper, rank, deployment->config, deployment->rocm, err);
+    if (status == DBO_OK) {
+        status = seam->device->event_create(seam->device_self, &runner->step_done);
+        runner->has_event = status == DBO_OK;
+        if (status != DBO_OK)
+            dbo_rank_fail(rank, status, err);
+    }
+    if (status != DBO_OK)
+        dbo_runner_fini(runner);
+    return status;
+}
+
+void dbo_runner_fini(dbo_runner *runner)
+{
+    if (runner->has_event)
+        runner->rank->seam.device->event_destroy(runner->rank->seam.device_self, runner->step_done);
+    dbo_wrapper_fini(&runner->wrapper);
+    free(runner->matrix);
+    free(runner->across_dp);
+    memset(runner, 0, sizeof *runner);
+}
+
+static void charge(const dbo_rank *rank, dbo_charge kind, uint32_t count)
+{
+    if (rank->seam.host->charge)
+        rank->seam.host->charge(rank->seam.host_self, kind, count);
+}
+
+static int64_t mark(const dbo_rank *rank, dbo_mark_kind kind, uint32_t step)
+{
+    const dbo_seam *seam = &rank->seam;
+    const dbo_mark m = {.host_ns = seam->host->now_ns(seam->host_self),
+                        .rank = (uint16_t)rank->id,
+                        .ubatch = DBO_MARK_MAIN,
+                        .kind = (uint8_t)kind,
+                        .step = step};
+    if (seam->trace && seam->trace->mark)
+        seam->trace->mark(seam->trace_self, &m);
+    return m.host_ns;
+}
+
+/* ---- what this rank brings to the vote ---- */
+
+/* Cache blocks of all requests as one table; NULL blocks count as none. */
+static dbo_status ask_veto(const dbo_config *config, const dbo_request *requests, int32_t num_reqs,
+                           bool *allow, dbo_error *err)
+{
+    int32_t columns = 1;
+    for (int32_t r = 0; r < num_reqs; r++)
+        columns = requests[r].num_blocks > columns ? requests[r].num_blocks : columns;
+    size_t reqs = (size_t)num_reqs;
+    int32_t *table = calloc(reqs * ((size_t)columns + 2) + 1, sizeof *table);
+    if (!table)
+        return dbo_fail_memory(err, "the block table");
+    int32_t *computed = table + reqs * (size_t)columns, *scheduled = computed + reqs;
+    bool any = false;
+    for (int32_t r = 0; r < num_reqs; r++) {
+        computed[r] = requests[r].num_computed;
+        scheduled[r] = requests[r].num_scheduled;
+        for (int32_t c = 0; c < requests[r].num_blocks && requests[r].blocks; c++)
+            table[(size_t)r * (size_t)columns + (size_t)c] = requests[r].blocks[c];
+        any = any || (requests[r].blocks && requests[r].num_blocks > 0);
+    }
+    const dbo_kv_group group = {
+        .block_size = (int32_t)config->block_size, .columns = columns, .block_table = table};
+    const dbo_veto_batch batch = {.use_ubatching = dbo_config_use_ubatching(config),
+                                  .reorder_batch_threshold =
+                                      (int32_t)config->reorder_batch_threshold,
+                                  .num_reqs = num_reqs,
+                                  .num_computed = computed,
+                                  .num_scheduled = scheduled,
+                                  .num_groups = any ? 1 : 0,
+                                  .groups = &group};
+    dbo_veto_scratch scratch = {0};
+    dbo_status status = dbo_veto_allows(&batch, &scratch, allow, err);
+    dbo_veto_scratch_fini(&scratch);
+    free(table);
+    return status;
+}
+
+/* The graph mode that this rank's own batch asks for. HT cannot be captured, so with it there are
+ * no graphs at all. */
+static dbo_graph_mode wanted_mode(const dbo_runner *runner, const dbo_batch *batch)
+{
+    if (runner->group_size > 1 && !runner->caps.capturable)
+        return DBO_GRAPH_NONE;
+    if (dbo_vote_bucket(&runner->rules, batch->num_tokens) == 0)
+        return DBO_GRAPH_NONE;
+    switch (runner->deployment->config->cudagraph_mode) {
+    case DBO_GRAPHS_NONE: break;
+    case DBO_GRAPHS_PIECEWISE: return DBO_GRAPH_PIECEWISE;
+    case DBO_GRAPHS_FULL: return DBO_GRAPH_FULL;
+    case DBO_GRAPHS_FULL_DECODE_ONLY:
+        return batch->uniform_decode ? DBO_GRAPH_FULL : DBO_GRAPH_NONE;
+    case DBO_GRAPHS_FULL_AND_PIECEWISE:
+        return batch->uniform_decode ? DBO_GRAPH_FULL : DBO_GRAPH_PIECEWISE;
+    }
+    return DBO_GRAPH_NONE;
+}
+
+static dbo_status make_entry(const dbo_runner *runner, const dbo_request *requests,
+                             int32_t num_reqs, const dbo_batch *batch, dbo_vote_entry *entry,
+                             dbo_error *err)
+{
+    *entry = (dbo_vote_entry){.num_tokens = batch->num_tokens,
+                              .num_tokens_padded = batch->num_tokens,
+                              .num_reqs = num_reqs,
+                              .uniform_token_count = batch->uniform_token_count,
+                              .max_query_len = batch->max_query_len,
+                              .uniform_decode = batch->uniform_decode ? DBO_TRUE : DBO_FALSE,
+                              .allow_skip_drafts = true,
+                              .graph_mode = wanted_mode(runner, batch)};
+    if (entry->graph_mode != DBO_GRAPH_NONE) {
+        int32_t bucket = dbo_vote_bucket(&runner->rules, batch->num_tokens);
+        entry->num_tokens_padded = bucket > 0 ? bucket : batch->num_tokens;
+    }
+    return ask_veto(runner->deployment->config, requests, num_reqs, &entry->allow, err);
+}
+
+/* The collective decision. One rank decides alone, by the same rules. */
+static dbo_status vote(dbo_runner *runner, const dbo_vote_entry *entry, dbo_vote_result *out,
+                       dbo_error *err)
+{
+    const dbo_seam *seam = &runner->rank->seam;
+    int32_t column[DBO_VOTE_MAX_ROWS];
+    DBO_TRY(dbo_vote_column(&runner->rules, entry, column, err));
+    uint32_t rows = (uint32_t)dbo_vote_rows(&runner->rules);
+    if (runner->group_size == 1) {
+        memcpy(runner->matrix, column, rows * sizeof *column);
+    } else {
+        dbo_status status = seam->group->exchange(seam->group_self, "vote", runner->num_votes++,
+                                                  column, rows, runner->matrix);
+        if (status != DBO_OK)
+            return dbo_rank_fail(runner->rank, status, err);
+    }
+    dbo_vote_decide(&runner->rules, runner->matrix, (int32_t)runner->group_size,
+                    (int32_t)seam->group->rank(seam->group_self), runner->across_dp, out);
+    return DBO_OK;
+}
+
+/* ---- the step ---- */
+
+static int32_t padded_requests(const dbo_config *config, const dbo_vote_result *decision,
+                               int32_t num_reqs)
+{
+    if (decision->graph_mode != DBO_GRAPH_FULL)
+        return num_reqs;
+    int32_t fit = decision->num_tokens_padded / (int32_t)dbo_config_decode_query_len(config);
+    int32_t most = (int32_t)config->max_num_seqs;
+    int32_t padded = fit < most ? fit : most;
+    return padded > num_reqs ? padded : num_reqs;
+}
+
+/* Cuts the step as decided; row 0 of either vote has every rank's real tokens. */
+static dbo_status make_cut(dbo_runner *runner, const dbo_request *requests, int32_t num_reqs,
+                           dbo_step_result *result, dbo_error *err)
+{
+    const dbo_config *config = runner->deployment->config;
+    const dbo_vote_result *decision = &result->decision;
+    uint32_t num_ubatches = decision->should_ubatch ? dbo_config_num_ubatches(config) : 1;
+    DBO_TRY(dbo_cut_make(&result->cut, requests, num_reqs, decision->num_tokens_padded,
+                         padded_requests(config, decision, num_reqs), num_ubatches, runner->matrix,
+                         runner->group_size, err));
+    charge(runner->rank, DBO_CHARGE_METADATA, num_ubatches);
+    return DBO_OK;
+}
+
+static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *result,
+                           dbo_error *err)
+{
+    dbo_plan plan;
+    DBO_TRY(dbo_plan_build(&plan, runner->deployment, &result->cut, &runner->caps, err));
+    dbo_status status = dbo_wrapper_run(&runner->wrapper, &plan, step, result->decision.graph_mode,
+                                        &result->ran, err);
+    const dbo_seam *seam = &runner->rank->seam;
+    if (status == DBO_OK) {
+        charge(runner->rank, DBO_CHARGE_EVENT, 1);
+        status = seam->device->record(seam->device_self, runner->step_done,
+                                      runner->rank->streams[DBO_STREAM_COMPUTE]);
+        if (status == DBO_OK)
+            status = seam->device->host_wait(seam->device_self, runner->step_done);
+        if (status != DBO_OK)
+            dbo_rank_fail(runner->rank, status, err);
+    }
+    dbo_plan_fini(&plan);
+    return status;
+}
+
+dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request *requests,
+                           int32_t num_reqs, dbo_step_result *result, dbo_error *err)
+{
+    memset(result, 0, sizeof *result);
+    dbo_batch batch;
+    dbo_vote_entry entry;
+    DBO_TRY(dbo_batch_summarize(requests, num_reqs,
+                                (int32_t)dbo_config_decode_query_len(runner->deployment->config),
+                                &batch, err));
+    result->num_tokens = batch.num_tokens;
+    result->begin_ns = mark(runner->rank, DBO_MARK_STEP_BEGIN, step);
+    charge(runner->rank, DBO_CHARGE_STEP, 1);
+    DBO_TRY(make_entry(runner, requests, num_reqs, &batch, &entry, err));
+    DBO_TRY(vote(runner, &entry, &result->decision, err));
+    if (result->decision.num_tokens_padded > 0) {
+        dbo_status status = make_cut(runner, requests, num_reqs, result, err);
+        if (status == DBO_OK)
+            status = run_plan(runner, step, result, err);
+        if (status != DBO_OK) {
+            dbo_step_result_fini(result);
+            return status;
+        }
+    }
+    result->end_ns = mark(runner->rank, DBO_MARK_STEP_END, step);
+    return DBO_OK;
+}
+
+void dbo_step_result_fini(dbo_step_result *result)
+{
+    dbo_cut_fini(&result->cut);
+}

@@ -1,0 +1,52 @@
+/* runner.h: one step on one rank: veto, vote, cut, metadata, programs, run (sections a to g).
+ *
+ *     dbo_runner runner;
+ *     DBO_TRY(dbo_runner_init(&runner, &rank, &deployment, err));
+ *     DBO_TRY(dbo_runner_step(&runner, 0, requests, num_reqs, &result, err));   // on every rank
+ *     dbo_step_result_fini(&result);
+ *     dbo_runner_fini(&runner);
+ *
+ * A step is collective: every rank of the group calls it, an idle one with no requests. It returns
+ * when the device has finished. A runner belongs to its rank; the deployment is shared.
+ */
+#ifndef DBO_RUNNER_H
+#define DBO_RUNNER_H
+
+#include "core/batch.h"
+#include "core/deployment.h"
+#include "core/plan.h"
+#include "core/rank.h"
+#include "core/vote.h"
+#include "core/wrapper.h"
+
+typedef struct dbo_runner {
+    dbo_rank *rank;
+    const dbo_deployment *deployment;
+    dbo_wrapper wrapper;
+    dbo_a2a_caps caps;
+    dbo_vote_rules rules;
+    uint64_t num_votes;
+    dbo_event step_done;
+    bool has_event;
+    int32_t *matrix;    /* (DBO_VOTE_MAX_ROWS, group size) */
+    int32_t *across_dp; /* (group size) padded counts, as voted */
+    uint32_t group_size;
+} dbo_runner;
+
+typedef struct dbo_step_result {
+    dbo_vote_result decision;
+    dbo_graph_mode ran; /* what was really used */
+    dbo_cut cut;
+    int32_t num_tokens;       /* real ones of this rank */
+    int64_t begin_ns, end_ns; /* host time */
+} dbo_step_result;
+
+dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deployment *deployment,
+                           dbo_error *err);
+void dbo_runner_fini(dbo_runner *runner); /* of a zeroed one is fine */
+
+dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request *requests,
+                           int32_t num_reqs, dbo_step_result *result, dbo_error *err);
+void dbo_step_result_fini(dbo_step_result *result);
+
+#endif

@@ -1,0 +1,147 @@
+#include "core/wrapper.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+dbo_status dbo_wrapper_init(dbo_wrapper *wrapper, dbo_rank *rank, const dbo_config *config,
+                            bool rocm, dbo_error *err)
+{
+    memset(wrapper, 0, sizeof *wrapper);
+    wrapper->rank = rank;
+    bool keep_all = rocm && config->all2all_backend == DBO_BACKEND_HT;
+    return dbo_sm_control_init(&wrapper->sms, rank, config, keep_all, err);
+}
+
+void dbo_wrapper_fini(dbo_wrapper *wrapper)
+{
+    for (uint32_t i = 0; i < wrapper->num_graphs; i++)
+        wrapper->rank->seam.graph->destroy(wrapper->rank->seam.graph_self,
+                                           wrapper->graphs[i].graph);
+    free(wrapper->graphs);
+    memset(wrapper, 0, sizeof *wrapper);
+}
+
+/* ---- one forward ---- */
+
+typedef struct forward {
+    const dbo_plan *plan;
+    uint32_t step;
+} forward;
+
+/* All layers, as one ubatch (or, with NULL, unsplit) sees them. */
+static dbo_status run_layers(dbo_rank *rank, dbo_ubatch *ubatch, const forward *f, dbo_error *err)
+{
+    const dbo_plan *plan = f->plan;
+    dbo_status status = DBO_OK;
+    if (plan->has_ends)
+        status = dbo_program_run(rank, ubatch, &plan->embed, f->step, 0);
+    for (uint32_t layer = 0; layer < plan->num_layers && status == DBO_OK; layer++)
+        status = dbo_program_run(rank, ubatch, &plan->layers[plan->kind_of_layer[layer]], f->step,
+                                 layer);
+    if (status == DBO_OK || status == DBO_ABORTED)
+        return status;
+    return dbo_rank_fail(rank, status, err);
+}
+
+static dbo_status run_part(dbo_ubatch *ubatch, void *arg, dbo_error *err)
+{
+    return run_layers(ubatch->rank, ubatch, arg, err);
+}
+
+static dbo_status issue(dbo_wrapper *w, forward *f, dbo_error *err)
+{
+    if (f->plan->num_ubatches == 1)
+        return run_layers(w->rank, NULL, f, err);
+    dbo_status status = dbo_sm_control_enter(&w->sms);
+    if (status == DBO_OK)
+        status = dbo_ubatches_run(w->rank, f->plan->num_ubatches, f->step, run_part, f, err);
+    dbo_status left = dbo_sm_control_exit(&w->sms);
+    return status != DBO_OK ? status : left;
+}
+
+/* ---- graphs ---- */
+
+static const dbo_graph_entry *find_graph(const dbo_wrapper *w, int32_t num_tokens)
+{
+    for (uint32_t i = 0; i < w->num_graphs; i++)
+        if (w->graphs[i].num_tokens == num_tokens)
+            return &w->graphs[i];
+    return NULL;
+}
+
+static dbo_status capture(dbo_wrapper *w, forward *f, dbo_error *err)
+{
+    const dbo_seam *seam = &w->rank->seam;
+    dbo_graph_entry *grown = realloc(w->graphs, (w->num_graphs + 1) * sizeof *grown);
+    if (!grown)
+        return dbo_fail_memory(err, "the graph cache");
+    w->graphs = grown;
+    dbo_status status = seam->graph->begin(seam->graph_self, w->rank->streams[DBO_STREAM_COMPUTE]);
+    if (status != DBO_OK)
+        return dbo_rank_fail(w->rank, status, err);
+    status = issue(w, f, err);
+    if (status != DBO_OK) {
+        seam->graph->abandon(seam->graph_self);
+        return status;
+    }
+    dbo_graph graph;
+    status = seam->graph->end(seam->graph_self, &graph);
+    if (status != DBO_OK)
+        return dbo_rank_fail(w->rank, status, err);
+    w->graphs[w->num_graphs++] = (dbo_graph_entry){.num_tokens = f->plan->num_tokens_padded,
+                                                   .num_ubatches = f->plan->num_ubatches,
+                                                   .graph = graph};
+    return DBO_OK;
+}
+
+static dbo_status replay(dbo_wrapper *w, const dbo_graph_entry *entry, uint32_t step,
+                         dbo_error *err)
+{
+    const dbo_seam *seam = &w->rank->seam;
+    if (seam->host->charge)
+        seam->host->charge(seam->host_self, DBO_CHARGE_REPLAY, 1);
+    dbo_status status = seam->graph->replay(seam->graph_self, entry->graph,
+                                            w->rank->streams[DBO_STREAM_COMPUTE], step);
+    return status == DBO_OK ? DBO_OK : dbo_rank_fail(w->rank, status, err);
+}
+
+static dbo_status run_head(dbo_wrapper *w, const forward *f, dbo_error *err)
+{
+    if (!f->plan->has_ends)
+        return DBO_OK;
+    dbo_status status = dbo_program_run(w->rank, NULL, &f->plan->head, f->step,
+                                        f->plan->num_layers > 0 ? f->plan->num_layers - 1 : 0);
+    return status == DBO_OK ? DBO_OK : dbo_rank_fail(w->rank, status, err);
+}
+
+static dbo_status fit(dbo_wrapper *w, const dbo_plan *plan, dbo_error *err)
+{
+    DBO_TRY(dbo_rank_fit(w->rank, &plan->embed, err));
+    DBO_TRY(dbo_rank_fit(w->rank, &plan->head, err));
+    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+        DBO_TRY(dbo_rank_fit(w->rank, &plan->layers[k], err));
+    return DBO_OK;
+}
+
+dbo_status dbo_wrapper_run(dbo_wrapper *w, const dbo_plan *plan, uint32_t step, dbo_graph_mode mode,
+                           dbo_graph_mode *ran, dbo_error *err)
+{
+    forward f = {.plan = plan, .step = step};
+    DBO_TRY(fit(w, plan, err));
+    const dbo_graph_entry *entry = find_graph(w, plan->num_tokens_padded);
+    bool full = mode == DBO_GRAPH_FULL && w->rank->seam.graph;
+    if (full && entry && entry->num_ubatches != plan->num_ubatches)
+        full = false; /* the size's one graph is of the other form */
+    if (ran)
+        *ran = full ? DBO_GRAPH_FULL : DBO_GRAPH_NONE;
+    if (!full) {
+        DBO_TRY(issue(w, &f, err));
+        return run_head(w, &f, err);
+    }
+    if (!entry) {
+        DBO_TRY(capture(w, &f, err));
+        entry = &w->graphs[w->num_graphs - 1];
+    }
+    DBO_TRY(replay(w, entry, step, err));
+    return run_head(w, &f, err);
+}
