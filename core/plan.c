@@ -119,7 +119,7 @@ typedef struct plan_inputs {
     bool low_latency;
     dbo_builder_fn schedule;
     dbo_build_options options;
-    dbo_layer_costs costs[DBO_MAX_UBATCHES];
+    dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
 } plan_inputs;
 
 static dbo_status fill_costs(plan_inputs *in, uint32_t layer, dbo_error *err)
@@ -160,17 +160,16 @@ static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
     if (in->costs[0].kernels[DBO_KIND_EMBED] == 0)
         return DBO_OK;
     DBO_TRY(dbo_build_embed(in->costs, &in->options, &plan->embed, err));
-    dbo_layer_costs head = in->costs[0];
+    dbo_op_part *head = in->costs[0].op[DBO_KIND_HEAD].parts;
     for (uint32_t i = 1; i < in->cut->num_ubatches; i++) {
         const dbo_op_cost *more = &in->costs[i].op[DBO_KIND_HEAD];
         for (uint32_t p = 0; p < more->num_parts; p++) {
-            head.op[DBO_KIND_HEAD].parts[p].flops += more->parts[p].flops;
-            head.op[DBO_KIND_HEAD].parts[p].hbm_bytes +=
-                more->parts[p].hbm_bytes - more->parts[p].weight_bytes;
-            head.op[DBO_KIND_HEAD].parts[p].tiles += more->parts[p].tiles;
+            head[p].flops += more->parts[p].flops;
+            head[p].hbm_bytes += more->parts[p].hbm_bytes - more->parts[p].weight_bytes;
+            head[p].tiles += more->parts[p].tiles;
         }
     }
-    DBO_TRY(dbo_build_head(&head, &whole, &plan->head, err));
+    DBO_TRY(dbo_build_head(in->costs, &whole, &plan->head, err));
     plan->has_ends = true;
     return DBO_OK;
 }
@@ -193,11 +192,12 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
                         "there is no schedule '%s' for this all-to-all",
                         deployment->config->schedule);
     plan->kind_of_layer = calloc((size_t)plan->num_layers + 1, 1);
-    if (!plan->kind_of_layer)
-        return dbo_fail_memory(err, "a step's plan");
-    dbo_status status = build_layers(plan, &in, err);
+    in.costs = calloc(cut->num_ubatches, sizeof *in.costs);
+    dbo_status status = plan->kind_of_layer && in.costs ? build_layers(plan, &in, err)
+                                                        : dbo_fail_memory(err, "a step's plan");
     if (status == DBO_OK)
         status = build_ends(plan, &in, err);
+    free(in.costs);
     if (status != DBO_OK)
         dbo_plan_fini(plan);
     return status;
