@@ -99,10 +99,11 @@ dbo_status dbo_output_commit(dbo_output *output, dbo_error *err)
         bad = true;
         reason = errno;
     }
+    if (bad && output->temporary[0])
+        unlink(output->temporary);
+    output->temporary[0] = '\0';
     if (!bad)
         return DBO_OK;
-    if (output->temporary[0])
-        unlink(output->temporary);
     return fail(output->path, reason, err);
 }
 

@@ -71,7 +71,7 @@ static void expect_sentence(const char *line, int code, const char *words)
 
 #define EXPERIMENT "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8,\n"
 #define BATCH      "batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n"
-#define MODEL      "model = 'deepseek-v3', hardware = 'H800', layers = 4, enable_dbo = true,\n"
+#define MODEL      "model = 'deepseek-v3', hardware = 'H800', layers = 9, enable_dbo = true,\n"
 
 /* ---- the command line: 2 ---- */
 
@@ -157,7 +157,7 @@ static int run_and_interrupt(long delay_ms)
     if (child == 0) {
         if (chdir(folder) != 0 || !freopen("out", "w", stdout) || !freopen("err", "w", stderr))
             _exit(99);
-        execl(DBO_PROGRAM, "dbo", "run", "t.lua", (char *)NULL);
+        execl(DBO_PROGRAM, "dbo", "run", "t.lua", "--json", "result.json", (char *)NULL);
         _exit(98);
     }
     nanosleep(&(struct timespec){delay_ms / 1000, delay_ms % 1000 * 1000000}, NULL);
@@ -183,6 +183,18 @@ static void interruption_is_130(void **state)
     assert_int_equal(run_and_interrupt(200), 130);
     assert_non_null(strstr(complained, "the script was interrupted"));
     assert_int_equal(other_files(), 0);
+
+    /* 2048 different ranks: seconds of simulation, with result.json open meanwhile. */
+    write_script("local dbo, tokens = require 'dbo', {}\n"
+                 "for rank = 1, 2048 do tokens[rank] = 64 + rank end\n"
+                 "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
+                 "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
+                 "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
+                 "  batch = dbo.decode { num_tokens = tokens } }\n");
+    assert_int_equal(run_and_interrupt(400), 130);
+    assert_memory_equal(complained, "dbo: ", 5);
+    assert_null(strstr(complained, "the script"));
+    assert_int_equal(other_files(), 0);
 }
 
 /* ---- output ---- */
@@ -193,8 +205,65 @@ static void output_that_cannot_be_written_is_said(void **state)
     write_script(EXPERIMENT MODEL BATCH);
     expect_sentence("dbo run t.lua >/dev/full", 1,
                     "cannot write the output: No space left on device");
+    expect_sentence("dbo run t.lua --json /dev/full", 1,
+                    "cannot write /dev/full: No space left on device");
+    expect_sentence("dbo run t.lua --json /no/folder/x.json", 2,
+                    "cannot write /no/folder/x.json: No such file or directory");
+    assert_string_equal(printed, ""); /* refused before the work is done */
+    expect_sentence("dbo run t.lua --json .", 2, "cannot write .: Is a directory");
     assert_int_equal(run("dbo run t.lua | true"), 0);
     assert_string_equal(complained, "");
+    assert_int_equal(run("dbo run t.lua --json - | true"), 0);
+    assert_string_equal(complained, "");
+    assert_int_equal(other_files(), 0);
+}
+
+/* ---- results ---- */
+
+static void result_is_printed_and_written(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "Model ",    "Cluster ", "Batch ",  "Config ",  "Decision ",
+        "DBO off: ", "DBO on: ", "Order: ", "speed-up", "cost of splitting"};
+    write_script("print('from the script')\n" EXPERIMENT MODEL
+                 "enable_expert_parallel = true,\n" BATCH);
+    assert_int_equal(run("dbo run t.lua --json result.json"), 0);
+    assert_string_equal(complained, "");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (!strstr(printed, parts[i]))
+            fail_msg("'%s' is missing in:\n%s", parts[i], printed);
+    }
+    assert_memory_equal(printed, "from the script\n", 16);
+    assert_null(strstr(printed, "\x1b["));
+    assert_int_equal(run("dbo run t.lua --json - | cmp - result.json && rm result.json"), 0);
+    assert_string_equal(complained, "from the script\n"); /* not in the document */
+    assert_int_equal(run("dbo --ascii run t.lua | LC_ALL=C tr -d '\\000-\\177' | wc -c"), 0);
+    assert_string_equal(printed, "0\n");
+    assert_int_equal(run("dbo run t.lua --color=always"), 0);
+    assert_non_null(strstr(printed, "\x1b["));
+    assert_int_equal(run("dbo run t.lua >a; dbo run t.lua >b; cmp a b; rm a b"), 0);
+}
+
+/* No line of a timeline is wider than asked; those of the notation and the first five may be. */
+static void timeline_keeps_to_its_width(void **state)
+{
+    (void)state;
+    write_script(EXPERIMENT MODEL "enable_expert_parallel = true,\n" BATCH);
+    for (int width = 80; width <= 200; width += 40) {
+        char line[128];
+        snprintf(line, sizeof line, "dbo run t.lua --ascii --width %d", width);
+        assert_int_equal(run(line), 0);
+        int widest = 0;
+        const char *end = strstr(printed, "\nlayer ");
+        assert_non_null(end);
+        for (const char *at = strstr(printed, "One layer"); at && at < end;) {
+            const char *next = strchr(at, '\n') + 1;
+            widest = (int)(next - at) - 1 > widest ? (int)(next - at) - 1 : widest;
+            at = next;
+        }
+        assert_in_range(widest, width - 10, width);
+    }
 }
 
 static int make_folder(void **state)
@@ -218,6 +287,8 @@ int main(void)
         cmocka_unit_test(help_and_version_are_answers),
         cmocka_unit_test(mistakes_in_a_script_are_1),
         cmocka_unit_test(interruption_is_130),
+        cmocka_unit_test(result_is_printed_and_written),
+        cmocka_unit_test(timeline_keeps_to_its_width),
         cmocka_unit_test(output_that_cannot_be_written_is_said),
     };
     return cmocka_run_group_tests_name("cli", tests, make_folder, remove_folder);
