@@ -36,16 +36,6 @@ typedef struct plan {
     uint32_t period;
 } plan;
 
-uint32_t dbo_bench_op_of_name(const char *name)
-{
-    static const char *const names[DBO_BENCH_OPS] = {"c0", "c1", "c2", "c3",
-                                                     "c4", "c5", "x0", "x1"};
-    uint32_t i = 0;
-    while (i < DBO_BENCH_OPS && strcmp(names[i], name) != 0)
-        i++;
-    return i;
-}
-
 void dbo_bench_model_init(dbo_bench_model *model)
 {
     static const int64_t us[DBO_BENCH_OPS] = {40, 60, 30, 35, 90, 15, 80, 90};

@@ -47,7 +47,9 @@ uint32_t dbo_bench_op_of_name(const char *name);
 /* The standard model: 8, 64 and 256 ranks, 61 layers. */
 void dbo_bench_model_init(dbo_bench_model *model);
 
-/* Reads a model file; keys that are absent keep the standard's values. */
+/* Reads a model file (bench_read.c shows one; "-" is stdin); keys that are absent keep the
+ * standard's values. DBO_IO, or DBO_PARSE with the place and what is wrong; *model is then left
+ * alone. */
 dbo_status dbo_bench_model_read(dbo_bench_model *model, const char *path, dbo_error *err);
 
 typedef struct dbo_bench_result {
