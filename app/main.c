@@ -20,6 +20,7 @@ typedef struct dbo_command {
 static const dbo_command commands[] = {
     {"run", dbo_command_run},
     {"eval", dbo_command_eval},
+    {"bench", dbo_command_bench},
     {"doctor", dbo_command_doctor},
 };
 #define NUM_COMMANDS (sizeof commands / sizeof commands[0])
@@ -29,6 +30,7 @@ static const struct argp_option command_docs[] = {
     {"run SCRIPT", 0, NULL, OPTION_DOC, "Simulate a step with DBO off and on, and compare", 1},
     {NULL, 0, NULL, 0, "Prove:", 3},
     {"eval KIND", 0, NULL, OPTION_DOC, "The engine's decisions on a file of cases", 3},
+    {"bench [NAME]", 0, NULL, OPTION_DOC, "How fast dbo itself is", 3},
     {NULL, 0, NULL, 0, "Real machines:", 4},
     {"doctor", 0, NULL, OPTION_DOC, "What this build and this machine have", 4},
     {NULL, 0, NULL, 0, "Learn:", 5},
