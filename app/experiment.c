@@ -5,6 +5,9 @@
  */
 #include "app/experiment.h"
 
+#include "core/builders.h"
+#include "core/suggest.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -198,14 +201,51 @@ static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *e
     return dbo_hardware_check(&e->hardware, err);
 }
 
+static dbo_status finish_schedule(const dbo_config *config, const char **key, dbo_error *err)
+{
+    static const char *const names[] = {"mlp_shared_overlap", "seed-prose-ht"};
+    bool low_latency = config->all2all_backend != DBO_BACKEND_HT;
+    *key = "schedule";
+    if (dbo_builder_of_name(config->schedule, low_latency))
+        return DBO_OK;
+    if (dbo_builder_of_name(config->schedule, false)) {
+        return dbo_fail(err, DBO_INVALID, "Set all2all_backend = \"deepep_high_throughput\".",
+                        "schedule %s is for high throughput only", config->schedule);
+    }
+    const char *nearest = dbo_suggest(config->schedule, names, sizeof names / sizeof names[0]);
+    return dbo_fail(err, DBO_INVALID, NULL, "unknown schedule '%s', did you mean '%s'?",
+                    config->schedule, nearest ? nearest : names[0]);
+}
+
+/* The config's sentences begin with the key that they are about. */
+static const char *key_of_sentence(const char *sentence)
+{
+    uint32_t count = 0;
+    const dbo_field *fields = dbo_config_fields(&count);
+    size_t length = strcspn(sentence, " ");
+    for (uint32_t i = 0; i < count; i++) {
+        if (strlen(fields[i].key) == length && strncmp(fields[i].key, sentence, length) == 0)
+            return fields[i].key;
+    }
+    return NULL;
+}
+
+static dbo_status finish_config(dbo_config *config, const char **key, dbo_error *err)
+{
+    dbo_error mine = {0};
+    dbo_status status = dbo_config_resolve(config, &mine);
+    *key = key_of_sentence(mine.message);
+    return status == DBO_OK ? DBO_OK : dbo_fail(err, status, mine.hint, "%s", mine.message);
+}
+
 dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, dbo_error *err)
 {
     const char *at_fault = NULL;
     dbo_status status = DBO_OK;
     DBO_TRY_GOTO(finish_cluster(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_model(experiment, &at_fault, err), done);
-    at_fault = NULL;
-    DBO_TRY_GOTO(dbo_config_resolve(&experiment->config, err), done);
+    DBO_TRY_GOTO(finish_config(&experiment->config, &at_fault, err), done);
+    DBO_TRY_GOTO(finish_schedule(&experiment->config, &at_fault, err), done);
     at_fault = "batch";
     DBO_TRY_GOTO(need(experiment->batch.kind != DBO_WORKLOAD_NONE, "batch",
                       "Set batch = dbo.decode { num_tokens = 128, context_len = 4096 }.", err),

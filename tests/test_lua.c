@@ -186,6 +186,18 @@ static void mistakes_carry_their_line(void **state)
                    "t.lua:2: unknown model 'deepseek-v4', did you mean 'deepseek-v3'?");
     expect_failure(HEAD "return dbo.experiment { model = '../models/deepseek-v3',\n " TAIL,
                    DBO_INVALID, "t.lua:2: unknown model '../models/deepseek-v3'");
+    expect_failure(HEAD "return dbo.experiment { costs = dbo.fixed {},\n enable_dbo = true,\n"
+                        " all2all_backend = 'deepep_high_throughput',\n dbo_comm_sms = 7, " TAIL,
+                   DBO_INVALID,
+                   "t.lua:5: dbo_comm_sms is 7, but deepep_high_throughput uses its SMs in pairs");
+    expect_failure(HEAD "return dbo.experiment { costs = dbo.fixed {},\n"
+                        " schedule = 'mlp_shared_overlay', " TAIL,
+                   DBO_INVALID,
+                   "t.lua:3: unknown schedule 'mlp_shared_overlay', did you mean "
+                   "'mlp_shared_overlap'?");
+    expect_failure(HEAD "return dbo.experiment { costs = dbo.fixed {},\n"
+                        " schedule = 'seed-prose-ht', " TAIL,
+                   DBO_INVALID, "t.lua:3: schedule seed-prose-ht is for high throughput only");
     expect_failure(HEAD "local x = nil + 1\n", DBO_INVALID,
                    "t.lua:2: attempt to perform arithmetic on a nil value");
     expect_failure(HEAD "return dbo.experiment { 5 }\n", DBO_INVALID,
