@@ -17,6 +17,7 @@ struct dbo_context {
     dbo_fiber *fiber;
     dbo_context_kind kind;
     bool adopted, dismissed;
+    dbo_context *outer; /* adopted: what the thread was before */
     dbo_context_fn fn;
     void *arg;
     pthread_t thread;
@@ -95,6 +96,7 @@ dbo_context *dbo_context_adopt(dbo_context_kind kind, dbo_error *err)
             return NULL;
         }
     }
+    context->outer = running;
     running = context;
     return context;
 }
@@ -104,7 +106,7 @@ void dbo_context_destroy(dbo_context *context)
     if (!context)
         return;
     if (running == context)
-        running = NULL;
+        running = context->outer;
     if (context->kind == DBO_CONTEXT_FIBER) {
         dbo_fiber_destroy(context->fiber);
     } else {

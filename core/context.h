@@ -23,7 +23,8 @@ typedef void (*dbo_context_fn)(void *arg);
  * act is dbo_context_leave. `pool` serves fibers and may be NULL. NULL with *err on failure. */
 dbo_context *dbo_context_create(dbo_context_kind kind, dbo_fiber_pool *pool, dbo_context_fn fn,
                                 void *arg, dbo_error *err);
-/* Makes the calling thread a context (its own stack). Kind says how others will switch to it. */
+/* Makes the calling thread a context (its own stack). Kind says how others will switch to it. What
+ * the thread was before, it is again once this context is destroyed. */
 dbo_context *dbo_context_adopt(dbo_context_kind kind, dbo_error *err);
 /* A context must not be destroyed while it runs. A thread that has not left is told to leave only
  * by its own code; destroy joins it. NULL is fine. */

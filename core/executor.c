@@ -166,13 +166,16 @@ dbo_status dbo_executor_run(dbo_executor *ex, uint32_t num_ubatches, dbo_executo
     if (!dbo_context_self())
         return dbo_fail(err, DBO_INTERNAL, "Call dbo_context_adopt on this thread first.",
                         "the calling thread is not a context");
+    if (ex->kind == DBO_CONTEXT_FIBER && dbo_context_kind_of(dbo_context_self()) != ex->kind)
+        return dbo_fail(err, DBO_INVALID, "Make the executor of the kind of its caller's context.",
+                        "an executor of fibers cannot run in a context that is a thread");
     ex->num = num_ubatches;
     ex->fn = fn;
     ex->arg = arg;
     ex->aborted = false;
     memset(&ex->failure, 0, sizeof ex->failure);
     for (uint32_t i = 0; i < num_ubatches; i++)
-        ex->slots[i].event = ex->slots[i].done = false;
+        ex->slots[i].event = ex->slots[i].done = ex->slots[i].released = false;
     DBO_TRY(ex->kind == DBO_CONTEXT_FIBER ? run_fibers(ex, err) : dbo_executor_thread_run(ex, err));
     if (!ex->aborted)
         return DBO_OK;

@@ -13,6 +13,7 @@ typedef struct dbo_executor_slot {
     bool event; /* the baton is here */
     bool waiting;
     bool done;
+    bool released; /* threads: after an abort, the turn is mine until I end */
     pthread_t thread;
     pthread_cond_t wake;
 } dbo_executor_slot;

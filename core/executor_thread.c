@@ -5,6 +5,8 @@
  * its CPU event, clears it right after waking, works, and at its end signals the next. A hand-off
  * sets the next event and waits for the own. One mutex guards all events, so "everybody living
  * waits and no event is set" can be seen at the moment it becomes true: that is the deadlock.
+ * Once a run is aborted events count no more: the living are released one after the other, by id,
+ * each at the end of the one before, so that still only one runs at a time.
  */
 #include "core/executor_impl.h"
 
@@ -51,10 +53,16 @@ static bool is_stuck(const dbo_executor *ex)
     return living;
 }
 
-static void release_all(dbo_executor *ex)
+/* With the lock held, after an abort: the turn goes to the lowest that lives. */
+static void release_next(dbo_executor *ex)
 {
-    for (uint32_t i = 0; i < ex->num; i++)
+    for (uint32_t i = 0; i < ex->num; i++) {
+        if (ex->slots[i].done)
+            continue;
+        ex->slots[i].released = true;
         pthread_cond_signal(&ex->slots[i].wake);
+        return;
+    }
 }
 
 static void abort_if_stuck(dbo_executor *ex)
@@ -62,7 +70,7 @@ static void abort_if_stuck(dbo_executor *ex)
     if (!ex->begun || ex->aborted || !is_stuck(ex))
         return;
     dbo_executor_note_deadlock(ex);
-    release_all(ex);
+    release_next(ex);
 }
 
 /* With the lock held: waits for my event and clears it. */
@@ -71,7 +79,7 @@ static dbo_status await_event(dbo_executor *ex, uint32_t me)
     dbo_executor_slot *own = &ex->slots[me];
     own->waiting = true;
     abort_if_stuck(ex);
-    while (!own->event && !ex->aborted)
+    while (ex->aborted ? !own->released : !own->event)
         pthread_cond_wait(&own->wake, &ex->lock);
     own->waiting = false;
     own->event = false;
@@ -89,11 +97,12 @@ static void finish(dbo_executor *ex, uint32_t me, dbo_status status, const dbo_e
 {
     pthread_mutex_lock(&ex->lock);
     ex->slots[me].done = true;
-    if (status != DBO_OK) {
+    if (status != DBO_OK)
         dbo_executor_note_failure(ex, me, status, error);
-        release_all(ex);
-    }
-    signal_next(ex, me);
+    if (ex->aborted)
+        release_next(ex);
+    else
+        signal_next(ex, me);
     abort_if_stuck(ex);
     pthread_mutex_unlock(&ex->lock);
 }
@@ -145,7 +154,9 @@ dbo_status dbo_executor_thread_run(dbo_executor *ex, dbo_error *err)
         status = dbo_fail(err, DBO_LIMIT, "Use the fiber executor.",
                           "the system gives no thread for ubatch %u", started);
         ex->aborted = true;
-        release_all(ex);
+        for (uint32_t i = started; i < ex->num; i++)
+            ex->slots[i].done = true;
+        release_next(ex);
     }
     ex->begun = true;
     ex->slots[0].event = true;
