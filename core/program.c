@@ -47,8 +47,10 @@ void dbo_program_builder_init(dbo_program_builder *builder, const char *name, ui
     builder->program.num_streams = 2;
     builder->program.stream_names[DBO_STREAM_COMPUTE] = "compute";
     builder->program.stream_names[DBO_STREAM_COMM] = "comm";
-    if (num_ubatches < 1 || num_ubatches > DBO_MAX_UBATCHES)
+    if (num_ubatches < 1 || num_ubatches > DBO_MAX_UBATCHES) {
         fail(builder, DBO_LIMIT, "the number of ubatches must be 1 to 16");
+        builder->program.num_ubatches = 0; /* so that whatever is added is refused */
+    }
 }
 
 static dbo_op_id next_id(dbo_program_builder *builder, uint32_t ubatch, dbo_op_kind kind)
@@ -68,7 +70,7 @@ uint16_t dbo_program_add_op(dbo_program_builder *builder, uint32_t ubatch, dbo_o
 {
     dbo_program *p = &builder->program;
     if (p->num_ops >= DBO_NO_INDEX)
-        fail(builder, DBO_LIMIT, "more than 65534 ops");
+        fail(builder, DBO_LIMIT, "more than 65535 ops");
     dbo_op_id id = next_id(builder, ubatch, kind);
     if (!grow(builder, (void **)&p->ops, p->num_ops, &builder->cap_ops, sizeof *p->ops))
         return 0;
@@ -83,7 +85,7 @@ uint16_t dbo_program_add_post(dbo_program_builder *builder, uint32_t ubatch,
 {
     dbo_program *p = &builder->program;
     if (p->num_posts >= DBO_NO_INDEX)
-        fail(builder, DBO_LIMIT, "more than 65534 transfers");
+        fail(builder, DBO_LIMIT, "more than 65535 transfers");
     dbo_op_kind kind = direction == DBO_A2A_DISPATCH ? DBO_KIND_DISPATCH : DBO_KIND_COMBINE;
     dbo_op_id id = next_id(builder, ubatch, kind);
     if (!grow(builder, (void **)&p->posts, p->num_posts, &builder->cap_posts, sizeof *p->posts))
@@ -96,7 +98,7 @@ uint16_t dbo_program_add_post(dbo_program_builder *builder, uint32_t ubatch,
 static uint16_t next_number(dbo_program_builder *builder, uint32_t *count)
 {
     if (*count >= DBO_NO_INDEX) {
-        fail(builder, DBO_LIMIT, "more than 65534 events, handles or buffers");
+        fail(builder, DBO_LIMIT, "more than 65535 events, handles or buffers");
         return 0;
     }
     return (uint16_t)(*count)++;
@@ -203,6 +205,13 @@ static dbo_status check_instr(const dbo_program *p, uint32_t ubatch, uint32_t nu
 
 dbo_status dbo_program_check(const dbo_program *p, dbo_error *err)
 {
+    if (p->num_ubatches < 1 || p->num_ubatches > DBO_MAX_UBATCHES ||
+        p->num_streams > DBO_MAX_STREAMS)
+        return dbo_fail(err, DBO_LIMIT, NULL,
+                        "program %s has %u ubatches and %u streams; 1 to %u and at most %u are "
+                        "possible",
+                        p->name, p->num_ubatches, p->num_streams, DBO_MAX_UBATCHES,
+                        DBO_MAX_STREAMS);
     for (uint32_t i = 0; i < p->num_posts; i++)
         if (p->posts[i].handle >= p->num_handles)
             return dbo_fail(err, DBO_INVALID, NULL,
