@@ -54,8 +54,9 @@ static dbo_status cpu_yield(dbo_ubatch *u)
     if (__builtin_expect(u->thread_stream != u->current_stream, 0))
         return refuse(u, "yields on another stream than its context's");
     charge(rank, DBO_CHARGE_HANDOFF, 1);
-    DBO_TRY(dbo_executor_handoff(rank->executor, u->id));
-    rank->forward = &u->forward;
+    dbo_status status = dbo_executor_handoff(rank->executor, u->id);
+    rank->forward = &u->forward; /* the turn is mine, be it to end */
+    DBO_TRY(status);
     mark_turn(rank, u->id, u->forward.step);
     return DBO_OK;
 }

@@ -10,7 +10,7 @@
  * compute only, not for what the sibling has queued meanwhile. A hook registered by ubatch i is run
  * by the *next* ubatch's turn (dbo_maybe_run_recv_hook), or by its exit.
  *
- * Every call returns DBO_ABORTED once a sibling has failed: return from the ubatch at once.
+ * Calls that yield return DBO_ABORTED once a sibling has failed: return from the ubatch at once.
  */
 #ifndef DBO_UBATCH_H
 #define DBO_UBATCH_H
