@@ -131,7 +131,8 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     class_state *c = &s->classes[index];
     dbo_seam seam;
     dbo_sim_seam(s->sim, index, &seam);
-    dbo_cost_probe_wrap(&c->probe, &seam, &s->hardware);
+    dbo_cost_probe_wrap(&c->probe, &seam, &s->hardware, s->experiment->ep_size,
+                        s->experiment->gpus_per_node);
     uint32_t most = dbo_config_num_ubatches(&s->config);
     DBO_TRY(dbo_rank_init(&c->rank, index, &seam, s->config.executor, most > 1 ? most : 1,
                           dbo_sim_pool(s->sim), err));
@@ -207,10 +208,6 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
             *shown = c;
     }
     out->sums = s->classes[*shown].probe.sums;
-    dbo_cost_sums measured;
-    dbo_cost_sums_init(&measured);
-    dbo_cost_sums_measure(&measured, &out->trace, *shown, DBO_MEASURED_STEP);
-    out->sums.comm_ns = measured.comm_ns;
     return dbo_metrics_compute(&out->metrics, &out->trace, *shown, DBO_MEASURED_STEP,
                                (uint64_t)out->results[*shown].num_tokens, err);
 }

@@ -228,7 +228,7 @@ dbo_quantity dbo_metrics_speedup(const dbo_metrics *off, const dbo_metrics *on)
 
 void dbo_cost_sums_init(dbo_cost_sums *sums)
 {
-    sums->op_ns = sums->weight_ns = sums->comm_ns = sums->vote_ns = -1;
+    sums->op_ns = sums->weight_ns = sums->sm_ns = sums->comm_ns = sums->vote_ns = -1;
     for (int i = 0; i < DBO_CHARGE_COUNT; i++)
         sums->charge_ns[i] = -1;
 }
@@ -264,13 +264,20 @@ void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
                             const dbo_cost_sums *with)
 {
     memset(out, 0, sizeof *out);
-    bool weights = without->weight_ns >= 0 && with->weight_ns >= 0;
-    int64_t weight_without = weights ? without->weight_ns : 0;
-    int64_t weight_with = weights ? with->weight_ns : 0;
-    if (weights)
-        add_part(out, &out->weights, weight_without, weight_with);
-    if (without->op_ns >= 0 && with->op_ns >= 0)
-        add_part(out, &out->tiles, without->op_ns - weight_without, with->op_ns - weight_with);
+    int64_t explained_without = 0, explained_with = 0;
+    if (without->weight_ns >= 0 && with->weight_ns >= 0) {
+        add_part(out, &out->weights, without->weight_ns, with->weight_ns);
+        explained_without += without->weight_ns;
+        explained_with += with->weight_ns;
+    }
+    if (without->sm_ns >= 0 && with->sm_ns >= 0) {
+        add_part(out, &out->sms, without->sm_ns, with->sm_ns);
+        explained_without += without->sm_ns;
+        explained_with += with->sm_ns;
+    }
+    if (without->op_ns >= explained_without && with->op_ns >= explained_with)
+        add_part(out, &out->tiles, without->op_ns - explained_without,
+                 with->op_ns - explained_with);
     add_part(out, &out->transfers, without->comm_ns, with->comm_ns);
     const int64_t *a = without->charge_ns, *b = with->charge_ns;
     add_part(out, &out->launches, a[DBO_CHARGE_LAUNCH], b[DBO_CHARGE_LAUNCH]);

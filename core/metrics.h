@@ -74,6 +74,7 @@ dbo_quantity dbo_metrics_speedup(const dbo_metrics *off, const dbo_metrics *on);
 typedef struct dbo_cost_sums {
     int64_t op_ns;     /* durations of compute- and copy-class ops */
     int64_t weight_ns; /* the part of op_ns that weights being read account for */
+    int64_t sm_ns;     /* the part of op_ns that not having all SMs accounts for */
     int64_t comm_ns;   /* durations of transfers, sends and receives */
     int64_t charge_ns[DBO_CHARGE_COUNT];
     int64_t vote_ns; /* only if this run votes */
@@ -83,6 +84,7 @@ typedef struct dbo_cost_sums {
 #define DBO_SPLIT_COST_MAP(X)         \
     X(weights, "weights read twice")  \
     X(tiles, "smaller tiles")         \
+    X(sms, "SMs kept for transfers")  \
     X(transfers, "smaller transfers") \
     X(launches, "launches")           \
     X(handoffs, "hand-offs")          \
@@ -91,8 +93,8 @@ typedef struct dbo_cost_sums {
     X(vote, "vote")                   \
     X(total, "together")
 
-/* In us. `tiles` is all of the op time that weights do not explain; without weight sums it holds
- * both and `weights` is absent. `launches` are launches, posts and replays. */
+/* In us. `tiles` is all of the op time that weights and SMs do not explain; without these sums it
+ * holds them and they are absent. `launches` are launches, posts and replays. */
 typedef struct dbo_split_cost {
 #define DBO_SPLIT_COST_FIELD(name, what) dbo_quantity name;
     DBO_SPLIT_COST_MAP(DBO_SPLIT_COST_FIELD)

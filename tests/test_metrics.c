@@ -418,6 +418,12 @@ static void split_cost_by_part(void **state)
     expect(cost.tiles, 10);
     expect(cost.vote, 0);
     expect(cost.total, 41);
+    without.sm_ns = 0;
+    with.sm_ns = 4000;
+    dbo_split_cost_compute(&cost, &without, &with);
+    expect(cost.sms, 4);
+    expect(cost.tiles, 6);
+    expect(cost.total, 41);
 }
 
 static void sums_are_measured(void **state)
