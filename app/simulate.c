@@ -60,8 +60,9 @@ static int64_t us_to_ns(double us)
     return (int64_t)(us * 1000.0 + 0.5);
 }
 
-/* Given durations: a machine that has only host times, and a layer that has only durations. */
-static void use_fixed_costs(simulation *s)
+/* Given durations: a machine that has only host times, and a layer that has only durations. They
+ * are those of an ubatch; the whole batch takes as long as all its ubatches one after the other. */
+static void use_fixed_costs(simulation *s, uint32_t ubatches)
 {
     const dbo_fixed_costs *f = &s->experiment->fixed;
     int64_t ns[DBO_KIND_COUNT];
@@ -78,6 +79,8 @@ static void use_fixed_costs(simulation *s)
     ns[DBO_KIND_LAYOUT] = f->layout_us > 0 ? us_to_ns(f->layout_us) : -1;
     ns[DBO_KIND_H2D] = f->h2d_us > 0 ? us_to_ns(f->h2d_us) : -1;
     ns[DBO_KIND_REDUCE] = f->reduce_us > 0 ? us_to_ns(f->reduce_us) : -1;
+    for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
+        ns[k] = ns[k] > 0 ? ns[k] * ubatches : ns[k];
     dbo_layer_costs_fixed(ns, 0, &s->fixed);
     double *host_ns = s->hardware.host_ns;
     host_ns[DBO_CHARGE_LAUNCH] = f->launch_us * 1000;
@@ -104,6 +107,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
     memset(s, 0, sizeof *s);
     s->experiment = experiment;
     s->config = experiment->config;
+    uint32_t ubatches = with_dbo ? 1 : dbo_config_num_ubatches(&s->config);
     if (!with_dbo) {
         s->config.enable_dbo = false;
         s->config.ubatch_size = 0;
@@ -112,7 +116,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
     if (!experiment->has_hardware)
         dbo_hardware_init(&s->hardware);
     if (experiment->has_fixed)
-        use_fixed_costs(s);
+        use_fixed_costs(s, ubatches > 1 ? ubatches : 1);
     s->deployment = (dbo_deployment){
         .config = &s->config,
         .model = experiment->has_fixed ? NULL : &experiment->model,
@@ -124,6 +128,16 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
 }
 
 /* ---- the run ---- */
+
+/* The rank comes late to its measured step, by as much as its seed says. */
+static void delay(simulation *s, uint32_t index)
+{
+    uint64_t most_ns = (uint64_t)us_to_ns(s->experiment->batch.jitter_us);
+    dbo_prng prng;
+    dbo_prng_init(&prng, s->experiment->seed, index);
+    if (most_ns > 0)
+        dbo_sim_delay(s->sim, index, (int64_t)dbo_prng_below(&prng, most_ns + 1));
+}
 
 static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
 {
@@ -139,21 +153,13 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     DBO_TRY(dbo_runner_init(&c->runner, &c->rank, &s->deployment, err));
     for (uint32_t step = 0; step < NUM_STEPS; step++) {
         dbo_step_result_fini(&c->result);
+        if (step == DBO_MEASURED_STEP)
+            delay(s, index);
         dbo_cost_probe_reset(&c->probe, step > 0 && c->result.ran == DBO_GRAPH_FULL);
         DBO_TRY(dbo_runner_step(&c->runner, step, c->requests->requests,
                                 (int32_t)c->requests->count, &c->result, err));
     }
     return DBO_OK;
-}
-
-static void delay_ranks(simulation *s)
-{
-    double jitter_us = s->experiment->batch.jitter_us;
-    for (uint32_t c = 0; c < s->num_classes && jitter_us > 0; c++) {
-        dbo_prng prng;
-        dbo_prng_init(&prng, s->experiment->seed, c);
-        dbo_sim_delay(s->sim, c, (int64_t)dbo_prng_below(&prng, (uint64_t)us_to_ns(jitter_us) + 1));
-    }
 }
 
 static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_simulated *out,
@@ -177,7 +183,6 @@ static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_si
     s->sim = dbo_sim_create(&sim_options, err);
     if (!s->sim)
         return err && err->status != DBO_OK ? err->status : DBO_NO_MEMORY;
-    delay_ranks(s);
     DBO_TRY(dbo_sim_run(s->sim, rank_main, s, err));
     return out->trace.failed ? dbo_fail_memory(err, "the trace") : DBO_OK;
 }

@@ -53,6 +53,6 @@ dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, cons
     for (uint32_t r = 0; r < sim->num_ranks; r++)
         if (&sim->ranks[r] != rank)
             sim_wake(sim, &sim->ranks[r], latest + sim->options.exchange_ns);
-    rank->host_ns = latest + sim->options.exchange_ns;
+    sim_skip(rank, latest + sim->options.exchange_ns);
     return DBO_OK;
 }

@@ -160,7 +160,7 @@ dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle)
     if (meet->arrived == sim->num_ranks) {
         int64_t known_ns = meet->start_ns + meet->counts_ns;
         if (rank->host_ns < known_ns)
-            rank->host_ns = known_ns;
+            sim_skip(rank, known_ns);
         return DBO_OK;
     }
     rank->next_host = meet->first_host;

@@ -159,6 +159,8 @@ struct dbo_sim {
 void sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity);
 dbo_status sim_park(sim_rank *rank, sim_reason reason);
 void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns);
+/* The rank's host waits for a moment that is known already: its clock goes there. */
+void sim_skip(sim_rank *rank, int64_t to_ns);
 /* Stops the world with this failure (the first counts); returns its status. */
 dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -339,7 +339,7 @@ dbo_status sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)
         return sim_park(rank, SIM_AT_STREAM);
     }
     if (end_ns > rank->host_ns)
-        rank->host_ns = end_ns;
+        sim_skip(rank, end_ns);
     return DBO_OK;
 }
 

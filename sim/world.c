@@ -132,6 +132,13 @@ dbo_status sim_park(sim_rank *rank, sim_reason reason)
     return DBO_OK;
 }
 
+void sim_skip(sim_rank *rank, int64_t to_ns)
+{
+    mark(rank, DBO_MARK_PARK);
+    rank->host_ns = to_ns;
+    mark(rank, DBO_MARK_UNPARK);
+}
+
 void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns)
 {
     rank->reason = SIM_AWAKE;

@@ -27,7 +27,11 @@ void dbo_report_notation(dbo_strbuf *out, const dbo_notation *notation, dbo_text
     add_lines(out, notation, real);
     if (notation->num_ubatches != 2)
         return;
-    dbo_strbuf_add(out, "with the documents' labels (0 and 1 exchanged)\n");
+    bool has_sends = false; /* the documents label only that schedule the other way round */
+    for (uint32_t i = 0; i < notation->num_entries; i++)
+        has_sends = has_sends || notation->entries[i].part == DBO_SPAN_SEND;
+    dbo_strbuf_add(out, has_sends ? "with the documents' labels (0 and 1 exchanged)\n"
+                                  : "with 0 and 1 exchanged\n");
     add_lines(out, notation, (dbo_notation_style){.ascii = style.ascii, .exchange = true});
 }
 
