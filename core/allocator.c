@@ -9,6 +9,7 @@
  * with users go to a list of their own, which the first call after the capture works off.
  */
 #include "core/allocator.h"
+
 #include "core/shelf.h"
 
 #include <stdlib.h>
@@ -39,7 +40,7 @@ struct dbo_allocator {
     uint32_t num_waiting; /* items in all queues */
     dbo_event *spare_events;
     uint32_t num_spare, cap_spare;
-    dbo_block *put_off; /* frees of a capture */
+    dbo_block *put_off;    /* frees of a capture */
     uint64_t next_address; /* made up, when nothing is stored */
     dbo_allocator_stats stats;
 };
@@ -126,8 +127,7 @@ static dbo_status shelf_of(dbo_allocator *a, dbo_stream stream, bool small, dbo_
     dbo_shelf *shelf = calloc(1, sizeof *shelf);
     if (!shelf)
         return DBO_NO_MEMORY;
-    *shelf = (dbo_shelf){.pool = a->pool, .stream = stream, .small = small,
-                         .next = pool->shelves};
+    *shelf = (dbo_shelf){.pool = a->pool, .stream = stream, .small = small, .next = pool->shelves};
     pool->shelves = shelf;
     *out = shelf;
     return DBO_OK;
@@ -231,8 +231,8 @@ static dbo_status poll_streams(dbo_allocator *a)
         waiting_queue *queue = &a->queues[s];
         while (queue->count) {
             bool done = false;
-            DBO_TRY(seam->device->event_query(seam->device_self,
-                                              queue->items[queue->first].event, &done));
+            DBO_TRY(seam->device->event_query(seam->device_self, queue->items[queue->first].event,
+                                              &done));
             a->stats.queries++;
             if (!done)
                 break;
@@ -258,8 +258,7 @@ static dbo_status wait_for_all(dbo_allocator *a)
     for (uint32_t s = 0; s < DBO_POOL_MAX_STREAMS; s++) {
         waiting_queue *queue = &a->queues[s];
         while (queue->count) {
-            DBO_TRY(seam->device->host_wait(seam->device_self,
-                                            queue->items[queue->first].event));
+            DBO_TRY(seam->device->host_wait(seam->device_self, queue->items[queue->first].event));
             queue_pop(a, queue);
         }
     }
@@ -278,7 +277,7 @@ dbo_status dbo_allocator_trim(dbo_allocator *a, dbo_error *err)
 
 /* ---- alloc, free ---- */
 
-/* A new segment; when the device has no memory left, once more after everything cached went back. */
+/* A new segment. With no device memory left: once more after all that is cached went back. */
 static dbo_status add_segment(dbo_allocator *a, dbo_shelf *shelf, uint64_t rounded, dbo_error *err)
 {
     uint64_t bytes = dbo_shelf_segment_bytes(rounded), address = 0;
@@ -321,8 +320,8 @@ static dbo_status check_request(const dbo_allocator *a, dbo_stream stream, dbo_e
     return DBO_OK;
 }
 
-dbo_status dbo_allocator_alloc(dbo_allocator *a, dbo_stream stream, uint64_t bytes,
-                               dbo_block **out, dbo_error *err)
+dbo_status dbo_allocator_alloc(dbo_allocator *a, dbo_stream stream, uint64_t bytes, dbo_block **out,
+                               dbo_error *err)
 {
     uint64_t rounded = dbo_shelf_round(bytes);
     dbo_shelf *shelf;

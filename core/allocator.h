@@ -35,9 +35,9 @@ typedef struct dbo_allocator dbo_allocator;
 typedef struct dbo_block dbo_block;
 typedef uint32_t dbo_pool;
 
-#define DBO_POOL_GENERAL   0u
-#define DBO_POOL_MAX_STREAMS 64u /* stream numbers that may own or use blocks: 0 .. 63 */
-#define DBO_BLOCK_BYTES    512u  /* sizes are rounded up to a multiple; 0 counts as 1 */
+#define DBO_POOL_GENERAL     0u
+#define DBO_POOL_MAX_STREAMS 64u  /* stream numbers that may own or use blocks: 0 .. 63 */
+#define DBO_BLOCK_BYTES      512u /* sizes are rounded up to a multiple; 0 counts as 1 */
 
 typedef struct dbo_allocator_stats {
     uint64_t reserved_bytes, peak_reserved_bytes; /* segments taken from the device */

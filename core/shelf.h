@@ -18,11 +18,11 @@
 
 enum { DBO_SHELF_BINS = 192 };
 
-#define DBO_SHELF_ALIGN     512u
-#define DBO_SHELF_SMALL     (UINT64_C(1) << 20)  /* a request up to here is small */
-#define DBO_SHELF_SEGMENT   (UINT64_C(2) << 20)  /* segments of small blocks; unit of large ones */
-#define DBO_SHELF_MEDIUM    (UINT64_C(10) << 20) /* a large request below here shares a segment */
-#define DBO_SHELF_SHARED    (UINT64_C(20) << 20) /* of this size */
+#define DBO_SHELF_ALIGN   512u
+#define DBO_SHELF_SMALL   (UINT64_C(1) << 20)  /* a request up to here is small */
+#define DBO_SHELF_SEGMENT (UINT64_C(2) << 20)  /* segments of small blocks; unit of large ones */
+#define DBO_SHELF_MEDIUM  (UINT64_C(10) << 20) /* a large request below here shares a segment */
+#define DBO_SHELF_SHARED  (UINT64_C(20) << 20) /* of this size */
 
 typedef struct dbo_shelf dbo_shelf;
 typedef struct dbo_segment dbo_segment;
@@ -32,7 +32,7 @@ typedef enum dbo_block_state { DBO_BLOCK_FREE, DBO_BLOCK_USED, DBO_BLOCK_WAITING
 
 struct dbo_block {
     uint64_t address, bytes;
-    uint64_t users;           /* a bit a stream that record_stream announced */
+    uint64_t users; /* a bit a stream that record_stream announced */
     dbo_segment *segment;
     dbo_block *before, *after; /* neighbours in the segment */
     dbo_block *next, *prev;    /* in its bin, or in the allocator's list of put-off frees */

@@ -8,6 +8,7 @@
  * work before it and, in a capture, what draws the two streams in.
  */
 #include "gpu/bounce_a2a.h"
+
 #include "gpu/a2a_handles.h"
 
 #include <stdlib.h>

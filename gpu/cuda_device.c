@@ -7,6 +7,7 @@
  * end it; between polls it yields the processor, because the ranks of one node share its cores.
  */
 #include "gpu/cuda_device.h"
+
 #include "gpu/cuda_internal.h"
 #include "gpu/cupti_trace.h"
 #include "gpu/synthetic.h"
@@ -40,8 +41,9 @@ static dbo_status status_of(cudaError_t error)
 dbo_status dbo_cuda_failed(dbo_cuda *cuda, cudaError_t error, const char *what)
 {
     cudaGetLastError(); /* an error that is not sticky must not surface again in a later call */
-    return dbo_fail(&cuda->failure, status_of(error), NULL, "%s failed: %s (%s)", what,
-                    cudaGetErrorString(error), cudaGetErrorName(error));
+    return dbo_fail(&cuda->failure, status_of(error), NULL, "%.*s failed: %s (%s)",
+                    (int)strcspn(what, "("), what, cudaGetErrorString(error),
+                    cudaGetErrorName(error));
 }
 
 dbo_status dbo_cuda_refuse(dbo_cuda *cuda, dbo_status status, const char *hint, const char *format,
@@ -140,8 +142,8 @@ static dbo_status event_create(void *self, dbo_event *out)
     uint32_t index = 0;
     while (index < cuda->num_events && cuda->events[index].used)
         index++;
-    DBO_TRY(dbo_cuda_reserve(cuda, &cuda->events, &cuda->cap_events, index + 1,
-                             sizeof *cuda->events));
+    DBO_TRY(
+        dbo_cuda_reserve(cuda, &cuda->events, &cuda->cap_events, index + 1, sizeof *cuda->events));
     cudaEvent_t event;
     DBO_CUDA(cuda, cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     cuda->events[index] = (cuda_event_slot){.event = event, .used = true};
@@ -176,7 +178,6 @@ static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
 {
     dbo_cuda *cuda = self;
     cuda_event_slot *slot = &cuda->events[event];
-    DBO_TRY(dbo_cuda_enter(cuda));
     DBO_CUDA(cuda, cudaEventRecord(slot->event, cuda->streams[stream]));
     slot->recorded = true;
     slot->captured_in = dbo_cuda_stream_captures(cuda, stream) ? cuda->capture : 0;
@@ -191,12 +192,13 @@ dbo_status dbo_cuda_wait_event(dbo_cuda *cuda, cudaStream_t stream, dbo_event ev
     if (slot->captured_in && slot->captured_in != cuda->capture)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Record it again after the replay.",
                                "A stream cannot wait for event %u: it was last recorded in a "
-                               "capture that is over.", event);
+                               "capture that is over.",
+                               event);
     if (!slot->captured_in && captures(cuda, stream))
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Record it inside the capture first.",
                                "A capturing stream cannot wait for event %u: it was last recorded "
-                               "outside the capture.", event);
-    DBO_TRY(dbo_cuda_enter(cuda));
+                               "outside the capture.",
+                               event);
     DBO_CUDA(cuda, cudaStreamWaitEvent(stream, slot->event, 0));
     return DBO_OK;
 }
@@ -218,7 +220,7 @@ static dbo_status check_askable(dbo_cuda *cuda, dbo_event event, const char *wha
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Record it after the replay and ask then.",
                                "%s of event %u was refused: it was last recorded in a capture.",
                                what, event);
-    return dbo_cuda_enter(cuda);
+    return DBO_OK;
 }
 
 static dbo_status query(dbo_cuda *cuda, cudaEvent_t event, bool *done)
@@ -285,7 +287,8 @@ static dbo_status launch_synthetic(dbo_cuda *cuda, cudaStream_t stream, const db
         return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED,
                                "Register a kernel for its kind, or give the op a fixed duration.",
                                "No kernel is registered for ops of kind %u, and this one has no "
-                               "fixed duration to stand in for it.", kind);
+                               "fixed duration to stand in for it.",
+                               kind);
     uint32_t budget = cuda->compute_sms ? cuda->compute_sms : cuda->total_sms;
     uint32_t sms = op->cost->fixed_sms < budget ? op->cost->fixed_sms : budget;
     DBO_CUDA(cuda, dbo_synthetic_launch(stream, sms, op->cost->fixed_ns, cuda->shared_bytes, NULL));
@@ -298,10 +301,10 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
     uint32_t kind = dbo_op_id_kind(op->id);
     DBO_TRY(dbo_cuda_enter(cuda));
     dbo_cuda_op_begin(cuda, op->id, DBO_SPAN_RUN, stream);
-    dbo_status status = kind < DBO_KIND_COUNT && cuda->kernels[kind]
-                            ? cuda->kernels[kind](cuda, cuda->streams[stream], op,
-                                                  cuda->kernel_args[kind])
-                            : launch_synthetic(cuda, cuda->streams[stream], op);
+    dbo_status status =
+        kind < DBO_KIND_COUNT && cuda->kernels[kind]
+            ? cuda->kernels[kind](cuda, cuda->streams[stream], op, cuda->kernel_args[kind])
+            : launch_synthetic(cuda, cuda->streams[stream], op);
     dbo_cuda_op_end(cuda);
     return status;
 }

@@ -32,8 +32,8 @@ typedef struct dbo_cuda_config {
     int device;
     const dbo_trace_ops *trace; /* op_issued is reported here; NULL: nowhere */
     void *trace_self;
-    dbo_cupti *cupti;         /* borrowed; ids of ops are pushed to it; NULL: no device records */
-    const bool *cancelled;    /* borrowed; set from outside ends a host_wait; may be NULL */
+    dbo_cupti *cupti;      /* borrowed; ids of ops are pushed to it; NULL: no device records */
+    const bool *cancelled; /* borrowed; set from outside ends a host_wait; may be NULL */
 } dbo_cuda_config;
 
 /* NULL with *err set on failure. Destroy waits for the device's work; NULL is fine. Every
@@ -83,11 +83,11 @@ dbo_status dbo_cuda_refuse(dbo_cuda *cuda, dbo_status status, const char *hint, 
 /* The sentence kept last into *err; returns its status. */
 dbo_status dbo_cuda_last_failure(const dbo_cuda *cuda, dbo_error *err);
 /* DBO_OK, or dbo_cuda_failed with the text of the call. */
-#define DBO_CUDA(cuda, call)                                                                       \
-    do {                                                                                           \
-        cudaError_t dbo_cuda_error_ = (call);                                                      \
-        if (__builtin_expect(dbo_cuda_error_ != cudaSuccess, 0))                                   \
-            return dbo_cuda_failed((cuda), dbo_cuda_error_, #call);                                \
+#define DBO_CUDA(cuda, call)                                        \
+    do {                                                            \
+        cudaError_t dbo_cuda_error_ = (call);                       \
+        if (__builtin_expect(dbo_cuda_error_ != cudaSuccess, 0))    \
+            return dbo_cuda_failed((cuda), dbo_cuda_error_, #call); \
     } while (0)
 
 #endif

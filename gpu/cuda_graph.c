@@ -20,8 +20,7 @@ static dbo_status graph_begin(void *self, dbo_stream stream)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "End it or abandon it first.",
                                "A capture was begun while one is in progress.");
     DBO_TRY(dbo_cuda_enter(cuda));
-    DBO_CUDA(cuda,
-             cudaStreamBeginCapture(cuda->streams[stream], cudaStreamCaptureModeThreadLocal));
+    DBO_CUDA(cuda, cudaStreamBeginCapture(cuda->streams[stream], cudaStreamCaptureModeThreadLocal));
     cuda->capture = ++cuda->last_capture;
     cuda->capture_stream = stream;
     return DBO_OK;
@@ -50,8 +49,8 @@ static dbo_status free_slot(dbo_cuda *cuda, uint32_t *out)
     uint32_t index = 0;
     while (index < cuda->num_graphs && cuda->graphs[index].used)
         index++;
-    DBO_TRY(dbo_cuda_reserve(cuda, &cuda->graphs, &cuda->cap_graphs, index + 1,
-                             sizeof *cuda->graphs));
+    DBO_TRY(
+        dbo_cuda_reserve(cuda, &cuda->graphs, &cuda->cap_graphs, index + 1, sizeof *cuda->graphs));
     if (index == cuda->num_graphs)
         cuda->num_graphs++;
     *out = index;
@@ -76,8 +75,8 @@ static dbo_status graph_end(void *self, dbo_graph *out)
                                "Record an event on each at its last work and let the first stream "
                                "wait for it before the end.",
                                "The capture on stream %u cannot end: work of another stream that "
-                               "it drew in (%s) has not been joined back.", cuda->capture_stream,
-                               drawn_in[0] ? drawn_in : "one of a transfer");
+                               "it drew in (%s) has not been joined back.",
+                               cuda->capture_stream, drawn_in[0] ? drawn_in : "one of a transfer");
     }
     if (error != cudaSuccess)
         return dbo_cuda_failed(cuda, error, "cudaStreamEndCapture");

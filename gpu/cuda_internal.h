@@ -25,8 +25,8 @@ struct dbo_cuda {
     cuda_event_slot *events;
     cuda_graph_slot *graphs;
     uint32_t num_streams, cap_streams, num_events, cap_events, num_graphs, cap_graphs;
-    uint32_t capture;       /* number of the capture in progress; 0: none */
-    uint32_t last_capture;  /* counts captures begun */
+    uint32_t capture;      /* number of the capture in progress; 0: none */
+    uint32_t last_capture; /* counts captures begun */
     dbo_stream capture_stream;
     dbo_cuda_kernel_fn kernels[DBO_KIND_COUNT];
     void *kernel_args[DBO_KIND_COUNT];
@@ -36,7 +36,9 @@ struct dbo_cuda {
 /* Room for at least `need` items, doubling; new ones are zeroed. */
 dbo_status dbo_cuda_reserve(dbo_cuda *cuda, void *array_pointer, uint32_t *cap, uint32_t need,
                             size_t item_bytes);
-/* Makes the rank's device the calling thread's: a thread starts out with device 0. */
+/* Makes the rank's device the calling thread's: a thread starts out with device 0. Needed where
+ * CUDA looks at it (launches, creation, allocation); events and streams know theirs. About 0.1
+ * us. */
 static inline dbo_status dbo_cuda_enter(dbo_cuda *cuda)
 {
     DBO_CUDA(cuda, cudaSetDevice(cuda->config.device));

@@ -27,8 +27,8 @@ static dbo_status mem_alloc(void *self, uint64_t bytes, dbo_space space, uint64_
     void *pointer = NULL;
     enum cudaStreamCaptureMode mode;
     relax_begin(&mode);
-    cudaError_t error = space == DBO_SPACE_DEVICE ? cudaMalloc(&pointer, bytes)
-                                                  : cudaMallocHost(&pointer, bytes);
+    cudaError_t error =
+        space == DBO_SPACE_DEVICE ? cudaMalloc(&pointer, bytes) : cudaMallocHost(&pointer, bytes);
     relax_end(&mode);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();

@@ -1,7 +1,7 @@
 /* cupti_trace.c: CUPTI activity records into spans.
  *
- * Two maps carry identity: correlation id of a launching call -> external id (eager work, and the
- * step of a replay), and graph node id -> op (work in graphs). Records are kept as they arrive,
+ * Two maps carry identity: correlation id of a launching call -> op (eager work, and the step of a
+ * replay), and graph node id -> op (work in graphs). Records are kept as they arrive,
  * from CUPTI's own thread and in no useful order, and are matched at the flush, when every map is
  * complete. The mutex guards only what that thread touches: the kept records and the first map.
  *
@@ -56,6 +56,7 @@ struct dbo_cupti {
     uint32_t num_streams;
     op_mark current; /* of the issuing thread, between push and pop */
     bool pushed, failed;
+    dbo_cupti_way way;
 };
 
 /* The process's one trace: CUPTI's buffer callbacks have no argument. */
@@ -180,12 +181,8 @@ static void read_record(dbo_cupti *cupti, const CUpti_Activity *record)
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
         keep_kernel(cupti, (const CUpti_ActivityKernel10 *)record);
         break;
-    case CUPTI_ACTIVITY_KIND_MEMCPY:
-        keep_copy(cupti, (const CUpti_ActivityMemcpy6 *)record);
-        break;
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-        keep_set(cupti, (const CUpti_ActivityMemset4 *)record);
-        break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: keep_copy(cupti, (const CUpti_ActivityMemcpy6 *)record); break;
+    case CUPTI_ACTIVITY_KIND_MEMSET: keep_set(cupti, (const CUpti_ActivityMemset4 *)record); break;
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: {
         const CUpti_ActivityExternalCorrelation *external =
             (const CUpti_ActivityExternalCorrelation *)record;
@@ -222,28 +219,44 @@ static void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_
     free(buffer);
 }
 
-/* ---- nodes of graphs, in the issuing thread ---- */
+/* ---- calls back, in the issuing thread ---- */
 
-static void CUPTIAPI graph_node(void *self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                                const void *data)
+/* A node was created, by the op that is being issued, or cloned. */
+static void graph_node(dbo_cupti *cupti, CUpti_CallbackId id, const CUpti_GraphData *graph)
 {
-    dbo_cupti *cupti = self;
-    if (domain != CUPTI_CB_DOMAIN_RESOURCE)
-        return;
-    const CUpti_GraphData *graph = ((const CUpti_ResourceData *)data)->resourceDescriptor;
     uint64_t node = 0, original = 0;
     if (cuptiGetGraphNodeId(graph->node, &node) != CUPTI_SUCCESS)
         return;
     if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
         if (cupti->pushed && !map_put(&cupti->nodes, node, cupti->current))
             cupti->failed = true;
-    } else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED &&
-               cuptiGetGraphNodeId(graph->originalNode, &original) == CUPTI_SUCCESS) {
+    } else if (cuptiGetGraphNodeId(graph->originalNode, &original) == CUPTI_SUCCESS) {
         const op_mark *mark = map_find(&cupti->nodes, original);
         op_mark copy = mark ? *mark : (op_mark){0};
         if (mark && !map_put(&cupti->nodes, node, copy))
             cupti->failed = true;
     }
+}
+
+/* A call that launches begins. A call of the runtime makes one of the driver: either id may be the
+ * one that the record names. */
+static void launching(dbo_cupti *cupti, const CUpti_CallbackData *call)
+{
+    if (!cupti->pushed || call->callbackSite != CUPTI_API_ENTER)
+        return;
+    pthread_mutex_lock(&cupti->lock);
+    if (!map_put(&cupti->calls, call->correlationId, cupti->current))
+        cupti->failed = true;
+    pthread_mutex_unlock(&cupti->lock);
+}
+
+static void CUPTIAPI called_back(void *self, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                 const void *data)
+{
+    if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+        graph_node(self, id, ((const CUpti_ResourceData *)data)->resourceDescriptor);
+    else if (domain == CUPTI_CB_DOMAIN_RUNTIME_API || domain == CUPTI_CB_DOMAIN_DRIVER_API)
+        launching(self, data);
 }
 
 /* ---- the object ---- */
@@ -263,59 +276,74 @@ static dbo_status failed(CUptiResult result, const char *what, dbo_error *err)
                     "%s failed: %s.", what, text ? text : "unknown error");
 }
 
-#define TRY_CUPTI(call)                                                                            \
-    do {                                                                                           \
-        CUptiResult result_ = (call);                                                              \
-        if (result_ != CUPTI_SUCCESS)                                                              \
-            return failed(result_, #call, err);                                                    \
+#define TRY_CUPTI(call)                         \
+    do {                                        \
+        CUptiResult result_ = (call);           \
+        if (result_ != CUPTI_SUCCESS)           \
+            return failed(result_, #call, err); \
     } while (0)
 
-static dbo_status enable_calls(dbo_cupti_calls calls, dbo_error *err)
+/* The calls that put work on a stream. */
+static const CUpti_CallbackId runtime_launches[] = {
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
+    CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
+    CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
+    CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
+};
+static const CUpti_CallbackId driver_launches[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
+};
+enum {
+    NUM_RUNTIME = sizeof runtime_launches / sizeof *runtime_launches,
+    NUM_DRIVER = sizeof driver_launches / sizeof *driver_launches
+};
+
+static dbo_status enable_callbacks(dbo_cupti *cupti, dbo_error *err)
 {
-    static const CUpti_CallbackId runtime[] = {
-        CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000,
-        CUPTI_RUNTIME_TRACE_CBID___cudaLaunchKernel_v13000,
-        CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060,
-        CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020,
-        CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020,
-        CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000,
-    };
-    static const CUpti_CallbackId driver[] = {
-        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx,
-    };
-    if (calls == DBO_CUPTI_CALLS_NONE)
-        return DBO_OK;
-    if (calls == DBO_CUPTI_CALLS_ALL) {
-        TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
-        TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER));
-        return DBO_OK;
-    }
-    for (size_t i = 0; i < sizeof runtime / sizeof *runtime; i++)
-        TRY_CUPTI(cuptiActivityEnableRuntimeApi(runtime[i], 1));
-    for (size_t i = 0; i < sizeof driver / sizeof *driver; i++)
-        TRY_CUPTI(cuptiActivityEnableDriverApi(driver[i], 1));
+    for (size_t i = 0; i < NUM_RUNTIME; i++)
+        TRY_CUPTI(cuptiEnableCallback(1, cupti->subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                      runtime_launches[i]));
+    for (size_t i = 0; i < NUM_DRIVER; i++)
+        TRY_CUPTI(cuptiEnableCallback(1, cupti->subscriber, CUPTI_CB_DOMAIN_DRIVER_API,
+                                      driver_launches[i]));
     return DBO_OK;
 }
 
-static dbo_status start(dbo_cupti *cupti, dbo_cupti_calls calls, dbo_error *err)
+static dbo_status enable_external(dbo_cupti_way way, dbo_error *err)
 {
-    TRY_CUPTI(cuptiSubscribe(&cupti->subscriber, graph_node, cupti));
+    TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION));
+    if (way == DBO_CUPTI_EXTERNAL) {
+        TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME));
+        TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER));
+    }
+    for (size_t i = 0; way == DBO_CUPTI_EXTERNAL_LAUNCHES && i < NUM_RUNTIME; i++)
+        TRY_CUPTI(cuptiActivityEnableRuntimeApi(runtime_launches[i], 1));
+    for (size_t i = 0; way == DBO_CUPTI_EXTERNAL_LAUNCHES && i < NUM_DRIVER; i++)
+        TRY_CUPTI(cuptiActivityEnableDriverApi(driver_launches[i], 1));
+    return DBO_OK;
+}
+
+static dbo_status start(dbo_cupti *cupti, dbo_cupti_way way, dbo_error *err)
+{
+    cupti->way = way;
+    TRY_CUPTI(cuptiSubscribe(&cupti->subscriber, called_back, cupti));
     TRY_CUPTI(cuptiEnableCallback(1, cupti->subscriber, CUPTI_CB_DOMAIN_RESOURCE,
                                   CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED));
     TRY_CUPTI(cuptiEnableCallback(1, cupti->subscriber, CUPTI_CB_DOMAIN_RESOURCE,
                                   CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED));
     TRY_CUPTI(cuptiActivityRegisterTimestampCallback(monotonic_ns));
     TRY_CUPTI(cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed));
-    TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION));
-    DBO_TRY(enable_calls(calls, err));
+    DBO_TRY(way == DBO_CUPTI_CALLBACK ? enable_callbacks(cupti, err) : enable_external(way, err));
     TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
     TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY));
     TRY_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMSET));
     return DBO_OK;
 }
 
-dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupti_calls calls,
+dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupti_way way,
                             dbo_error *err)
 {
     int sms = 0, device = 0;
@@ -335,7 +363,7 @@ dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupt
     cupti->sink_self = sink_self;
     pthread_mutex_init(&cupti->lock, NULL);
     the_trace = cupti;
-    if (start(cupti, calls, err) != DBO_OK) {
+    if (start(cupti, way, err) != DBO_OK) {
         dbo_cupti_destroy(cupti);
         return NULL;
     }
@@ -347,15 +375,19 @@ void dbo_cupti_destroy(dbo_cupti *cupti)
     if (!cupti)
         return;
     static const CUpti_ActivityKind kinds[] = {
-        CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-        CUPTI_ACTIVITY_KIND_MEMSET,            CUPTI_ACTIVITY_KIND_RUNTIME,
-        CUPTI_ACTIVITY_KIND_DRIVER,            CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+        CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+        CUPTI_ACTIVITY_KIND_MEMCPY,
+        CUPTI_ACTIVITY_KIND_MEMSET,
+        CUPTI_ACTIVITY_KIND_RUNTIME,
+        CUPTI_ACTIVITY_KIND_DRIVER,
+        CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
     };
     cuptiActivityFlushAll(1);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         cuptiActivityDisable(kinds[i]);
     if (cupti->subscriber)
         cuptiUnsubscribe(cupti->subscriber);
+    cuptiFinalize(); /* else every later launch of the process stays slower */
     the_trace = NULL;
     pthread_mutex_destroy(&cupti->lock);
     map_fini(&cupti->calls);
@@ -374,16 +406,16 @@ void dbo_cupti_add_stream(dbo_cupti *cupti, cudaStream_t cuda_stream, dbo_span_p
         return;
     }
     cupti->streams[cupti->num_streams].cupti_id = id;
-    cupti->streams[cupti->num_streams++].mark =
-        (op_mark){.part = (uint8_t)part, .stream = stream};
+    cupti->streams[cupti->num_streams++].mark = (op_mark){.part = (uint8_t)part, .stream = stream};
 }
 
 void dbo_cupti_push(dbo_cupti *cupti, dbo_op_id id, dbo_span_part part, uint8_t stream)
 {
     cupti->current = (op_mark){.id = id, .part = (uint8_t)part, .stream = stream};
     cupti->pushed = true;
-    if (cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id) !=
-        CUPTI_SUCCESS)
+    if (cupti->way != DBO_CUPTI_CALLBACK &&
+        cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id) !=
+            CUPTI_SUCCESS)
         cupti->failed = true;
 }
 
@@ -391,8 +423,9 @@ void dbo_cupti_pop(dbo_cupti *cupti)
 {
     uint64_t id;
     cupti->pushed = false;
-    if (cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id) !=
-        CUPTI_SUCCESS)
+    if (cupti->way != DBO_CUPTI_CALLBACK &&
+        cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id) !=
+            CUPTI_SUCCESS)
         cupti->failed = true;
 }
 

@@ -1,10 +1,11 @@
 /* cupti_trace.h: what really ran on the GPU, as spans of the trace.
  *
  * CUPTI's activity records of kernels, copies and sets are matched to ops and pushed into a trace
- * sink. Outside graphs the op's id travels as CUPTI's external correlation id, pushed around the
- * launch. In a capture the ids of the nodes that an op creates are learnt as they are created, and
- * followed to the nodes of the executable graph, which are the ones that the records name; the step
- * is that of the replay. An op may yield several spans (one a record).
+ * sink. Outside graphs a record names the call that launched it, and the op is known between push
+ * and pop of the launching thread (dbo_cupti_way says how the two are joined). In a capture the
+ * ids of the nodes that an op creates are learnt as they are created, and followed to the nodes
+ * of the executable graph, which are the ones that the records name; the step is that of the
+ * replay. An op may yield several spans (one a record).
  *
  *     dbo_cupti *cupti = dbo_cupti_create(dbo_trace_sink(), &trace, &err);
  *     dbo_cuda_config config = {.cupti = cupti, ...};
@@ -26,13 +27,14 @@
 
 typedef struct dbo_cupti dbo_cupti;
 
-/* How CUPTI is asked for the external ids: an id is recorded only beside the record of an API call,
- * so the calls that launch must be recorded too. */
-typedef enum dbo_cupti_calls {
-    DBO_CUPTI_CALLS_LAUNCHES, /* the few calls that launch work */
-    DBO_CUPTI_CALLS_ALL,      /* every runtime and driver call: slower, for comparison */
-    DBO_CUPTI_CALLS_NONE      /* no call: shows that ids are then lost */
-} dbo_cupti_calls;
+/* How a launching call is joined to the op that makes it. On CUDA 13.0 the last two lose ids (the
+ * third only where a context existed before); they stay to be tried on other versions. */
+typedef enum dbo_cupti_way {
+    DBO_CUPTI_CALLBACK,          /* CUPTI calls back at the launching calls, which tell their id */
+    DBO_CUPTI_EXTERNAL,          /* external correlation ids; needs a record of every API call */
+    DBO_CUPTI_EXTERNAL_LAUNCHES, /* the same with records of the launching calls alone */
+    DBO_CUPTI_EXTERNAL_BARE      /* the same without records of calls */
+} dbo_cupti_way;
 
 /* What was seen since the last flush. */
 typedef struct dbo_cupti_counts {
@@ -42,7 +44,7 @@ typedef struct dbo_cupti_counts {
     uint64_t dropped;   /* lost by CUPTI for want of buffers */
 } dbo_cupti_counts;
 
-dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupti_calls calls,
+dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupti_way way,
                             dbo_error *err);
 void dbo_cupti_destroy(dbo_cupti *cupti);
 

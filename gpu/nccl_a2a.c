@@ -8,6 +8,7 @@
  * that event alone, so the rows of earlier transfers may still be on their way.
  */
 #include "gpu/nccl_a2a.h"
+
 #include "gpu/a2a_handles.h"
 
 #include <nccl.h>
@@ -36,15 +37,16 @@ static dbo_status nccl_failed(dbo_nccl *nccl, ncclResult_t result, const nccl_la
                               const char *what)
 {
     return dbo_cuda_refuse(nccl->cuda, DBO_DEVICE, "NCCL_DEBUG=WARN says more.",
-                           "%s failed on rank %u: %s (%s)", what, nccl->config.rank,
-                           ncclGetErrorString(result), ncclGetLastError(lane->comm));
+                           "%.*s failed on rank %u: %s (%s)", (int)strcspn(what, "("), what,
+                           nccl->config.rank, ncclGetErrorString(result),
+                           ncclGetLastError(lane->comm));
 }
 
-#define NCCL(call)                                                                                 \
-    do {                                                                                           \
-        ncclResult_t result_ = (call);                                                             \
-        if (result_ != ncclSuccess)                                                                \
-            return nccl_failed(nccl, result_, lane, #call);                                        \
+#define NCCL(call)                                          \
+    do {                                                    \
+        ncclResult_t result_ = (call);                      \
+        if (result_ != ncclSuccess)                         \
+            return nccl_failed(nccl, result_, lane, #call); \
     } while (0)
 
 static void nccl_caps(void *self, dbo_a2a_caps *out)
@@ -103,8 +105,7 @@ static dbo_status ll_enqueue(dbo_nccl *nccl, const nccl_lane *lane, const char *
     for (uint32_t p = 0; p < nccl->config.size; p++) {
         NCCL(ncclSend(from + p * part_bytes, part_bytes, ncclInt8, (int)p, lane->comm,
                       lane->stream));
-        NCCL(ncclRecv(to + p * part_bytes, part_bytes, ncclInt8, (int)p, lane->comm,
-                      lane->stream));
+        NCCL(ncclRecv(to + p * part_bytes, part_bytes, ncclInt8, (int)p, lane->comm, lane->stream));
     }
     NCCL(ncclGroupEnd());
     DBO_CUDA(nccl->cuda, cudaEventRecord(done, lane->stream));

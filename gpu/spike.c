@@ -1,8 +1,8 @@
 /* spike.c: runs the checks of the seam on this machine's GPU: dbo_gpu_spike [check ...]
  *
  * Prints one line a check with what was measured; exit code 1 if one fails, 2 if there is no GPU.
- * Names given run those alone. `nccl2` starts two ranks as processes of this program; on one GPU
- * they want the MPS service running, or they take turns of milliseconds.
+ * Names given run those alone. `ncclN` (not run unasked) starts N ranks as processes of this
+ * program: on one GPU they want the MPS service running, or they take turns of milliseconds.
  */
 #include "gpu/spike.h"
 
@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 void spike_say(spike_line *line, const char *format, ...)
 {
@@ -75,6 +77,23 @@ int64_t spike_overlap_ns(const dbo_trace *trace, spike_pick a, spike_pick b)
     return sum;
 }
 
+enum { STACK_BYTES = 1 << 20, STACK_SCAN_BYTES = 900 << 10 };
+
+/* Stacks are fresh mappings: a page that was never touched is not resident. Frames may skip pages,
+ * so the lowest resident one counts, not the first gap. */
+size_t spike_stack_touched(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), deepest = 0;
+    char here;
+    uintptr_t top = (uintptr_t)&here & ~(page - 1);
+    for (size_t down = page; down <= STACK_SCAN_BYTES; down += page) {
+        unsigned char resident = 0;
+        if (mincore((void *)(top - down), page, &resident) == 0 && (resident & 1))
+            deepest = down;
+    }
+    return deepest;
+}
+
 /* ---- a machine ---- */
 
 /* A group of this rank alone: the exchange gives back its own column. */
@@ -103,20 +122,20 @@ static dbo_status alone_exchange(void *self, const char *tag, uint64_t sequence,
 static const dbo_group_ops alone_ops = {
     .rank = alone_rank, .size = alone_size, .exchange = alone_exchange};
 
-enum { STACK_BYTES = 1 << 20 };
-
 dbo_status spike_open(spike_machine *m, const spike_options *options, dbo_error *err)
 {
     dbo_status status = DBO_DEVICE;
     memset(m, 0, sizeof *m);
     dbo_trace_init(&m->trace);
     if (options->records) {
-        m->cupti = dbo_cupti_create(dbo_trace_sink(), &m->trace, options->calls, err);
+        m->cupti = dbo_cupti_create(dbo_trace_sink(), &m->trace, options->way, err);
         if (!m->cupti)
             goto fail;
     }
-    const dbo_cuda_config config = {
-        .trace = dbo_trace_sink(), .trace_self = &m->trace, .cupti = m->cupti};
+    const dbo_cuda_config config = {.device = options->device,
+                                    .trace = dbo_trace_sink(),
+                                    .trace_self = &m->trace,
+                                    .cupti = m->cupti};
     m->cuda = dbo_cuda_create(&config, err);
     m->fibers = dbo_fiber_pool_create(STACK_BYTES, 4, err);
     if (!m->cuda || !m->fibers)
@@ -150,6 +169,7 @@ static const struct {
     const char *name;
     spike_check check;
 } checks[] = {
+    {"stack_cold", spike_stack_cold}, /* first: this process has made no context yet */
     {"synthetic_duration", spike_synthetic_duration},
     {"synthetic_sms", spike_synthetic_sms},
     {"host_costs", spike_host_costs},
@@ -161,8 +181,9 @@ static const struct {
     {"graph_unjoined", spike_graph_unjoined},
     {"capture_rules", spike_capture_rules},
     {"trace_eager", spike_trace_eager},
+    {"trace_threads", spike_trace_threads},
     {"trace_replay", spike_trace_replay},
-    {"trace_lost", spike_trace_lost},
+    {"trace_ways", spike_trace_ways},
     {"trace_cost", spike_trace_cost},
     {"allocator_streams", spike_allocator_streams},
     {"allocator_capture", spike_allocator_capture},
@@ -182,14 +203,12 @@ static bool wanted(const char *name, int argc, char **argv)
     return false;
 }
 
-static int report(const char *name, dbo_status status, const spike_line *line,
-                  const dbo_error *err)
+static int report(const char *name, dbo_status status, const spike_line *line, const dbo_error *err)
 {
     if (status == DBO_OK)
         printf("ok    %-19s %s\n", name, line->text);
     else
-        printf("FAIL  %-19s %s %s [%s]\n", name, err->message, line->text,
-               dbo_status_name(status));
+        printf("FAIL  %-19s %s %s [%s]\n", name, err->message, line->text, dbo_status_name(status));
     fflush(stdout);
     return status != DBO_OK;
 }
@@ -228,11 +247,15 @@ int main(int argc, char **argv)
         return 2;
     if (argc == 5 && strcmp(argv[1], "nccl-rank") == 0)
         return run_rank(argv);
-    /* The ranks are started first: this process has not touched the GPU yet. */
-    if (wanted("nccl2", argc, argv)) {
-        dbo_status status = spike_nccl(2, &err);
+    /* Ranks are started first: this process has not touched the GPU yet. */
+    for (int i = 1; i < argc; i++) {
+        unsigned ranks = 0;
+        if (sscanf(argv[i], "nccl%u", &ranks) != 1)
+            continue;
+        err = (dbo_error){0};
+        dbo_status status = spike_nccl(ranks, &err);
         if (status != DBO_OK)
-            failures += report("nccl2", status, &(spike_line){0}, &err);
+            failures += report(argv[i], status, &(spike_line){0}, &err);
     }
     if (!name_device()) {
         fprintf(stderr, "dbo_gpu_spike: no GPU that CUDA can use.\n");

@@ -35,7 +35,8 @@ typedef struct spike_machine {
 typedef struct spike_options {
     dbo_context_kind executor;
     bool records; /* device records, through CUPTI */
-    dbo_cupti_calls calls;
+    dbo_cupti_way way;
+    int device;
 } spike_options;
 
 /* On failure everything is closed. */
@@ -46,14 +47,16 @@ void spike_close(spike_machine *m);
 dbo_status spike_failed(const spike_machine *m, dbo_status status, dbo_error *err);
 dbo_status spike_cuda(cudaError_t error, const char *what, dbo_error *err);
 #define SPIKE_CUDA(call) DBO_TRY(spike_cuda((call), #call, err))
-#define SPIKE_SEAM(call)                                                                           \
-    do {                                                                                           \
-        dbo_status spike_status_ = (call);                                                         \
-        if (spike_status_ != DBO_OK)                                                               \
-            return spike_failed(m, spike_status_, err);                                            \
+#define SPIKE_SEAM(call)                                \
+    do {                                                \
+        dbo_status spike_status_ = (call);              \
+        if (spike_status_ != DBO_OK)                    \
+            return spike_failed(m, spike_status_, err); \
     } while (0)
 
 int64_t spike_now_ns(void);
+/* Bytes of the running fiber's stack below this call that have ever been touched. */
+size_t spike_stack_touched(void);
 /* Waits for everything on the device. */
 dbo_status spike_sync(dbo_error *err);
 /* Device time from `start` to `stop` (events with timing), after waiting for `stop`. */
@@ -89,6 +92,7 @@ dbo_status spike_pingpong_verify(const spike_pingpong *p, uint32_t steps, dbo_er
 
 typedef dbo_status (*spike_check)(spike_line *line, dbo_error *err);
 
+dbo_status spike_stack_cold(spike_line *line, dbo_error *err);
 dbo_status spike_synthetic_duration(spike_line *line, dbo_error *err);
 dbo_status spike_synthetic_sms(spike_line *line, dbo_error *err);
 dbo_status spike_host_costs(spike_line *line, dbo_error *err);
@@ -100,8 +104,9 @@ dbo_status spike_graph_threads(spike_line *line, dbo_error *err);
 dbo_status spike_graph_unjoined(spike_line *line, dbo_error *err);
 dbo_status spike_capture_rules(spike_line *line, dbo_error *err);
 dbo_status spike_trace_eager(spike_line *line, dbo_error *err);
+dbo_status spike_trace_threads(spike_line *line, dbo_error *err);
 dbo_status spike_trace_replay(spike_line *line, dbo_error *err);
-dbo_status spike_trace_lost(spike_line *line, dbo_error *err);
+dbo_status spike_trace_ways(spike_line *line, dbo_error *err);
 dbo_status spike_trace_cost(spike_line *line, dbo_error *err);
 dbo_status spike_allocator_streams(spike_line *line, dbo_error *err);
 dbo_status spike_allocator_capture(spike_line *line, dbo_error *err);

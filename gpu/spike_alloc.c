@@ -52,8 +52,10 @@ static dbo_status streams_run(spike_machine *m, dbo_allocator *a, spike_line *li
     DBO_TRY(hold(m, DBO_STREAM_COMM, HOLD_NS, err));
     DBO_TRY(dbo_allocator_free(a, block, err));
     DBO_TRY(next_address(a, compute, &during, err));
-    spike_say(line, "announced: not reused while comm held it, reused %.0f us later, after %llu "
-              "allocations; not announced: %s", waited_us, (unsigned long long)polls,
+    spike_say(line,
+              "announced: not reused while comm held it, reused %.0f us later, after %llu "
+              "allocations; not announced: %s",
+              waited_us, (unsigned long long)polls,
               during == address ? "reused under the reader" : "not reused");
     if (during != address)
         return dbo_fail(err, DBO_INTERNAL, NULL, "An unannounced block was not reused at once.");
@@ -94,9 +96,11 @@ static dbo_status capture_run(spike_machine *m, dbo_allocator *a, spike_line *li
     dbo_allocator_get_stats(a, &stats);
     if (refused != DBO_REFUSED || during == address || outside == address || outside == during)
         return dbo_fail(err, DBO_INTERNAL, NULL, "A block of the capture was given out again.");
-    spike_say(line, "cudaMalloc inside the capture did not break it; general pool refused; %llu free "
-              "put off and taken up after the capture (%s block again); outside the pool another "
-              "address", (unsigned long long)stats.deferred,
+    spike_say(line,
+              "cudaMalloc inside the capture did not break it; general pool refused; %llu "
+              "free put off and taken up after the capture (%s block again); outside the pool "
+              "another address",
+              (unsigned long long)stats.deferred,
               after == address || after == during ? "a cached" : "no cached");
     return DBO_OK;
 }
@@ -141,9 +145,10 @@ static dbo_status cost_run(spike_machine *m, dbo_allocator *a, spike_line *line,
     for (int i = 0; i < QUERIES / 10; i++)
         SPIKE_SEAM(seam->device->event_query(seam->device_self, event, &done));
     double busy_ns = (double)(spike_now_ns() - begin) / (QUERIES / 10.0);
-    spike_say(line, "alloc + free: cudaMalloc %.0f us, cached %.0f ns, announced (record and query) "
-              "%.0f ns; event_query: done %.0f ns, not done %.0f ns", raw_us, cached_ns,
-              announced_ns, query_ns, busy_ns);
+    spike_say(line,
+              "alloc + free: cudaMalloc %.0f us, cached %.0f ns, announced (record, query) "
+              "%.0f ns; event_query: done %.0f ns, not done %.0f ns",
+              raw_us, cached_ns, announced_ns, query_ns, busy_ns);
     return spike_sync(err);
 }
 

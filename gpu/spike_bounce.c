@@ -77,8 +77,7 @@ static dbo_status verify(const transfer *t, dbo_error *err)
 static dbo_status compute_for(spike_machine *m, int64_t ns, dbo_error *err)
 {
     const dbo_op_cost cost = {
-        .fixed_ns = ns,
-        .fixed_sms = (uint16_t)m->seam.device->total_sms(m->seam.device_self)};
+        .fixed_ns = ns, .fixed_sms = (uint16_t)m->seam.device->total_sms(m->seam.device_self)};
     const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 1, DBO_KIND_MLP, 0), .cost = &cost};
     SPIKE_SEAM(m->seam.device->launch(m->seam.device_self, m->rank.streams[0], &op));
     return DBO_OK;
@@ -93,21 +92,24 @@ static dbo_status issue(spike_machine *m, transfer *t, bool transfers, int64_t c
     dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
     cudaStream_t raw = dbo_cuda_stream(m->cuda, stream);
     dbo_a2a_handle handle;
-    const dbo_a2a_args args = {
-        .id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_DISPATCH, 0), .direction = DBO_A2A_DISPATCH,
-        .stream = stream, .previous = DBO_NO_EVENT, .cost = &t->cost, .io = &t->io,
-        .addresses = t->addresses};
+    const dbo_a2a_args args = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_DISPATCH, 0),
+                               .direction = DBO_A2A_DISPATCH,
+                               .stream = stream,
+                               .previous = DBO_NO_EVENT,
+                               .cost = &t->cost,
+                               .io = &t->io,
+                               .addresses = t->addresses};
     if (transfers) {
-        SPIKE_CUDA(dbo_spike_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0],
-                                    PAYLOAD_BYTES / 4, 3, 1));
+        SPIKE_CUDA(
+            dbo_spike_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0], PAYLOAD_BYTES / 4, 3, 1));
         SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
     }
     if (compute_ns)
         DBO_TRY(compute_for(m, compute_ns, err));
     if (transfers) {
         SPIKE_SEAM(seam->a2a->finish(seam->a2a_self, handle, stream));
-        SPIKE_CUDA(dbo_spike_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0],
-                                    PAYLOAD_BYTES / 4, 1, 99));
+        SPIKE_CUDA(dbo_spike_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0], PAYLOAD_BYTES / 4,
+                                    1, 99));
     }
     return DBO_OK;
 }
@@ -136,8 +138,8 @@ static dbo_status time_issue(spike_machine *m, transfer *t, bool transfers, int6
     return DBO_OK;
 }
 
-static dbo_status replay_verified(spike_machine *m, transfer *t, int64_t compute_ns,
-                                  double *out_us, dbo_error *err)
+static dbo_status replay_verified(spike_machine *m, transfer *t, int64_t compute_ns, double *out_us,
+                                  dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
@@ -175,11 +177,12 @@ static dbo_status bounce_run(spike_machine *m, transfer *t, spike_line *line, db
     DBO_TRY(time_issue(m, t, true, compute_ns, &both, err));
     DBO_TRY(replay_verified(m, t, compute_ns, &replay, err));
     double hidden = (alone + compute - both) / (alone < compute ? alone : compute);
-    spike_say(line, "%llu MiB out and back: alone %.0f us (%.1f GB/s each way), compute on all SMs "
+    spike_say(line,
+              "%llu MiB out and back: alone %.0f us (%.1f GB/s each way), compute on all SMs "
               "alone %.0f us, both %.0f us: %.0f %% of the shorter hidden; captured and joined, %d "
               "replays verified, %.0f us each on the host's clock",
-              (unsigned long long)(PAYLOAD_BYTES >> 20), alone,
-              (double)PAYLOAD_BYTES / alone / 1e3, compute, both, hidden * 100, REPLAYS, replay);
+              (unsigned long long)(PAYLOAD_BYTES >> 20), alone, (double)PAYLOAD_BYTES / alone / 1e3,
+              compute, both, hidden * 100, REPLAYS, replay);
     if (hidden < 0.5)
         return dbo_fail(err, DBO_INTERNAL, NULL, "The transfer did not run beside the compute.");
     return DBO_OK;
@@ -210,20 +213,26 @@ dbo_status spike_bounce(spike_line *line, dbo_error *err)
 
 enum { LAYERS = 8, TOKENS = 128, TOPK = 8, ROW_BYTES = 7168 };
 
-static void schedule_costs(dbo_layer_costs *costs)
+static void schedule_costs(dbo_layer_costs *costs, uint32_t sms)
 {
     static const struct {
         dbo_op_kind kind;
         int64_t ns;
-    } ops[] = {{DBO_KIND_A0, 60000}, {DBO_KIND_A1, 140000}, {DBO_KIND_QUANT, 5000},
-               {DBO_KIND_MLP, 150000}, {DBO_KIND_SHARED, 50000}};
+    } ops[] = {{DBO_KIND_A0, 60000},
+               {DBO_KIND_A1, 140000},
+               {DBO_KIND_QUANT, 5000},
+               {DBO_KIND_MLP, 150000},
+               {DBO_KIND_SHARED, 50000}};
     memset(costs, 0, sizeof *costs);
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        costs->op[ops[i].kind] = (dbo_op_cost){.fixed_ns = ops[i].ns, .fixed_sms = 132};
+        costs->op[ops[i].kind] = (dbo_op_cost){.fixed_ns = ops[i].ns, .fixed_sms = (uint16_t)sms};
         costs->kernels[ops[i].kind] = 1;
     }
-    costs->dispatch = (dbo_a2a_cost){.fixed_ns = -1, .tokens = TOKENS, .topk = TOPK,
-                                     .num_experts = 256, .bytes_per_token = ROW_BYTES};
+    costs->dispatch = (dbo_a2a_cost){.fixed_ns = -1,
+                                     .tokens = TOKENS,
+                                     .topk = TOPK,
+                                     .num_experts = 256,
+                                     .bytes_per_token = ROW_BYTES};
     costs->combine = costs->dispatch;
     costs->combine.bytes_per_token = 2 * ROW_BYTES;
 }
@@ -237,8 +246,7 @@ static dbo_status layers_body(dbo_ubatch *ubatch, void *arg, dbo_error *err)
 {
     const layers_args *args = arg;
     for (uint32_t layer = 0; layer < LAYERS; layer++) {
-        dbo_status status =
-            dbo_program_run(ubatch->rank, ubatch, args->program, args->step, layer);
+        dbo_status status = dbo_program_run(ubatch->rank, ubatch, args->program, args->step, layer);
         if (status != DBO_OK)
             return dbo_rank_fail(ubatch->rank, status, err);
     }
@@ -287,7 +295,7 @@ static dbo_status schedule_run(spike_machine *m, spike_line *line, dbo_error *er
     dbo_program program;
     dbo_graph graph;
     dbo_cupti_counts counts;
-    schedule_costs(&costs[0]);
+    schedule_costs(&costs[0], seam->device->total_sms(seam->device_self));
     costs[1] = costs[0];
     DBO_TRY(dbo_build_ll(costs, &(dbo_build_options){.num_ubatches = 2}, &program, err));
     DBO_TRY(dbo_rank_fit(&m->rank, &program, err));
@@ -310,9 +318,11 @@ static dbo_status schedule_run(spike_machine *m, spike_line *line, dbo_error *er
     }
     int64_t overlap = spike_overlap_ns(&m->trace, is_compute, is_flight);
     int64_t flights = sum_of(&m->trace, is_flight);
-    spike_say(line, "LL schedule, 2 ubatches, %d layers, captured by fibers; one replay: %llu "
+    spike_say(line,
+              "LL schedule, 2 ubatches, %d layers, captured by fibers; one replay: %llu "
               "records, all matched: %s; step %.0f us, compute %.0f us, copies %.0f us of which "
-              "%.0f %% beside compute", LAYERS, (unsigned long long)counts.records,
+              "%.0f %% beside compute",
+              LAYERS, (unsigned long long)counts.records,
               counts.matched == counts.records ? "yes" : "no", (double)(last - first) / 1e3,
               (double)sum_of(&m->trace, is_compute) / 1e3, (double)flights / 1e3,
               flights ? 100.0 * (double)overlap / (double)flights : 0.0);
@@ -325,9 +335,9 @@ dbo_status spike_bounce_schedule(spike_line *line, dbo_error *err)
 {
     spike_machine m;
     DBO_TRY(spike_open(&m, &(spike_options){.records = true}, err));
-    const dbo_bounce_config config = {
-        .communicators = 2, .peers = PEERS,
-        .capacity_bytes = (uint64_t)TOKENS * TOPK * 2 * ROW_BYTES};
+    const dbo_bounce_config config = {.communicators = 2,
+                                      .peers = PEERS,
+                                      .capacity_bytes = (uint64_t)TOKENS * TOPK * 2 * ROW_BYTES};
     dbo_bounce *bounce = dbo_bounce_create(m.cuda, &config, err);
     dbo_status status = DBO_DEVICE;
     if (bounce) {

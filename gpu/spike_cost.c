@@ -52,12 +52,13 @@ static dbo_status time_synthetic(cudaStream_t stream, int shared, uint32_t sms, 
 dbo_status spike_synthetic_duration(spike_line *line, dbo_error *err)
 {
     static const int64_t asked_ns[] = {0, 5000, 20000, 100000, 1000000, 10000000};
-    static const uint32_t asked_sms[] = {1, 66, 132};
     cudaStream_t stream;
     dbo_synthetic_mark *marks;
-    int shared;
+    int shared, total;
     uint64_t tick;
     SPIKE_CUDA(dbo_synthetic_prepare(0, &shared));
+    SPIKE_CUDA(cudaDeviceGetAttribute(&total, cudaDevAttrMultiProcessorCount, 0));
+    const uint32_t asked_sms[] = {1, (uint32_t)total / 2, (uint32_t)total};
     SPIKE_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     SPIKE_CUDA(cudaMalloc((void **)&marks, 1024 * sizeof *marks));
     SPIKE_CUDA(dbo_synthetic_tick_ns(stream, &tick));
@@ -136,8 +137,11 @@ dbo_status spike_synthetic_sms(spike_line *line, dbo_error *err)
     const struct {
         uint32_t a, b;
         double least, most;
-    } cases[] = {{half, half, 1, 1.2},       {all - 20, 20, 1, 1.2}, {half, all - half + 1, 1.9, 2.3},
-                 {all, all, 1.9, 2.3},       {all, 1, 1.9, 2.3}};
+    } cases[] = {{half, half, 1, 1.2},
+                 {all - 20, 20, 1, 1.2},
+                 {half, all - half + 1, 1.9, 2.3},
+                 {all, all, 1.9, 2.3},
+                 {all, 1, 1.9, 2.3}};
     const uint32_t sizes[] = {1, 20, half, all};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         uint32_t seen;
@@ -165,6 +169,7 @@ enum { CALLS = 20000, CALL_BATCH = 400 };
 typedef struct call_target {
     const dbo_seam *seam;
     dbo_stream stream, other;
+    cudaStream_t raw; /* `stream` */
     dbo_event event;
     dbo_op op;
 } call_target;
@@ -172,6 +177,11 @@ typedef struct call_target {
 static dbo_status do_launch(const call_target *t)
 {
     return t->seam->device->launch(t->seam->device_self, t->stream, &t->op);
+}
+
+static dbo_status do_bare_launch(const call_target *t)
+{
+    return dbo_synthetic_launch(t->raw, 0, 0, 0, NULL) == cudaSuccess ? DBO_OK : DBO_DEVICE;
 }
 
 static dbo_status do_record(const call_target *t)
@@ -192,8 +202,7 @@ static dbo_status do_set_device(const call_target *t)
 
 /* Median over batches of the mean time of a call; the device is idle at the start of each batch. */
 static dbo_status time_call(spike_machine *m, const call_target *t,
-                            dbo_status (*call)(const call_target *), double *out_ns,
-                            dbo_error *err)
+                            dbo_status (*call)(const call_target *), double *out_ns, dbo_error *err)
 {
     double batches[CALLS / CALL_BATCH];
     for (size_t b = 0; b < CALLS / CALL_BATCH; b++) {
@@ -212,14 +221,18 @@ static dbo_status host_costs(spike_machine *m, spike_line *line, dbo_error *err)
     static const struct {
         const char *name;
         dbo_status (*call)(const call_target *);
-    } calls[] = {{"launch", do_launch}, {"record", do_record}, {"wait", do_wait},
+    } calls[] = {{"launch", do_launch},
+                 {"of which the CUDA call", do_bare_launch},
+                 {"record", do_record},
+                 {"wait", do_wait},
                  {"cudaSetDevice", do_set_device}};
     const dbo_op_cost cost = {.fixed_ns = 0, .fixed_sms = 0};
-    call_target t = {.seam = &m->seam,
-                     .stream = m->rank.streams[DBO_STREAM_COMPUTE],
-                     .other = m->rank.streams[DBO_STREAM_COMM],
-                     .op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_SYNTHETIC, 0),
-                            .cost = &cost}};
+    call_target t = {
+        .seam = &m->seam,
+        .stream = m->rank.streams[DBO_STREAM_COMPUTE],
+        .other = m->rank.streams[DBO_STREAM_COMM],
+        .raw = dbo_cuda_stream(m->cuda, m->rank.streams[DBO_STREAM_COMPUTE]),
+        .op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_SYNTHETIC, 0), .cost = &cost}};
     SPIKE_SEAM(m->seam.device->event_create(m->seam.device_self, &t.event));
     m->trace.keep_issues = false;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -330,8 +343,10 @@ static dbo_status handoff_with(dbo_context_kind executor, spike_line *line, dbo_
     if (status == DBO_OK)
         status = time_turns(&m, true, true, &both, err);
     spike_close(&m);
-    spike_say(line, "a turn: yield alone %.0f ns, launch alone %.0f ns, launch and yield %.0f ns "
-              "(the yield then costs %.0f ns)", bare, launches, both, both - launches);
+    spike_say(line,
+              "a turn: yield alone %.0f ns, launch alone %.0f ns, launch and yield %.0f ns "
+              "(the yield then costs %.0f ns)",
+              bare, launches, both, both - launches);
     return status;
 }
 

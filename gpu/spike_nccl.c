@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { IDS = 5, ID_LL = 0, ID_HT = 2, ID_TRACE = 4, MAX_RANKS = 8, DEADLINE_S = 150 };
+enum { TRANSFER_SMS = 8 }; /* left free by the compute beside a transfer, on a GPU of its own */
 
 extern char **environ;
 
@@ -24,6 +25,7 @@ typedef struct world {
     spike_machine m;
     dbo_nccl *nccl;
     uint32_t rank, size;
+    int device;
     bool shared;          /* ranks share a GPU */
     uint16_t compute_sms; /* of the compute beside a transfer */
     dbo_nccl_id ids[IDS];
@@ -43,10 +45,14 @@ static dbo_status world_open(world *w, bool records, bool ht, uint32_t first_id,
                              uint32_t communicators, dbo_error *err)
 {
     spike_machine *m = &w->m;
-    DBO_TRY(spike_open(m, &(spike_options){.records = records}, err));
-    const dbo_nccl_config config = {.rank = w->rank, .size = w->size, .ht = ht,
-                                    .communicators = communicators, .ids = &w->ids[first_id],
-                                    .max_sms = 8, .capacity_bytes = UINT64_C(64) << 20};
+    DBO_TRY(spike_open(m, &(spike_options){.records = records, .device = w->device}, err));
+    const dbo_nccl_config config = {.rank = w->rank,
+                                    .size = w->size,
+                                    .ht = ht,
+                                    .communicators = communicators,
+                                    .ids = &w->ids[first_id],
+                                    .max_sms = TRANSFER_SMS,
+                                    .capacity_bytes = UINT64_C(64) << 20};
     w->nccl = dbo_nccl_create(m->cuda, &config, err);
     if (!w->nccl) {
         spike_close(m);
@@ -87,9 +93,9 @@ static dbo_status fill_sent(world *w, uint64_t bytes_per_peer, uint32_t round, d
         for (uint64_t i = 0; i < bytes_per_peer; i++)
             bytes[p * bytes_per_peer + i] = payload(w->rank, p, i, round);
     }
-    dbo_status status = spike_cuda(
-        cudaMemcpy((void *)(uintptr_t)w->addresses[0], bytes, bytes_per_peer * w->size,
-                   cudaMemcpyHostToDevice), "filling the payload", err);
+    dbo_status status = spike_cuda(cudaMemcpy((void *)(uintptr_t)w->addresses[0], bytes,
+                                              bytes_per_peer * w->size, cudaMemcpyHostToDevice),
+                                   "filling the payload", err);
     free(bytes);
     SPIKE_CUDA(cudaMemset((void *)(uintptr_t)w->addresses[1], 0xEE, bytes_per_peer * w->size));
     return status == DBO_OK ? spike_sync(err) : status;
@@ -132,8 +138,11 @@ static dbo_status ll_issue(world *w, bool transfers, int64_t compute_ns, dbo_err
     const dbo_seam *seam = &m->seam;
     dbo_a2a_handle handle = DBO_NO_HANDLE;
     const dbo_a2a_args args = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_DISPATCH, 0),
-                               .stream = m->rank.streams[0], .previous = DBO_NO_EVENT,
-                               .cost = &w->cost, .io = &w->io, .addresses = w->addresses};
+                               .stream = m->rank.streams[0],
+                               .previous = DBO_NO_EVENT,
+                               .cost = &w->cost,
+                               .io = &w->io,
+                               .addresses = w->addresses};
     if (transfers)
         SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
     if (compute_ns)
@@ -182,10 +191,12 @@ static dbo_status ll_overlap(world *w, spike_line *line, dbo_error *err)
         int64_t ns = alone > 300 ? (int64_t)(alone * 1e3) : 300000;
         DBO_TRY(ll_time(w, sizes[s], false, ns, &compute, err));
         DBO_TRY(ll_time(w, sizes[s], true, ns, &both, err));
-        spike_say(line, "%llu KiB a peer verified: alone %.0f us, compute %.0f us, both %.0f us "
-                  "(%.0f %% of the transfer hidden); ", (unsigned long long)(sizes[s] >> 10), alone,
-                  compute, both, 100 * (alone + compute - both) / alone);
-        if (both > 0.9 * (alone + compute))
+        double hidden = (alone + compute - both) / (alone < compute ? alone : compute);
+        spike_say(line,
+                  "%llu KiB a peer verified: alone %.0f us, compute %.0f us, both %.0f us "
+                  "(%.0f %% of the shorter hidden); ",
+                  (unsigned long long)(sizes[s] >> 10), alone, compute, both, 100 * hidden);
+        if (hidden < 0.3)
             return dbo_fail(err, DBO_INTERNAL, NULL, "Nothing of the transfer was hidden.");
     }
     return DBO_OK;
@@ -207,8 +218,8 @@ static dbo_status ll_capture(world *w, spike_line *line, dbo_error *err)
     SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
     for (uint32_t i = 0; i < REPLAYS && status == DBO_OK; i++) {
         status = fill_sent(w, BYTES, 40 + i, err);
-        if (status == DBO_OK && seam->graph->replay(seam->graph_self, graph, m->rank.streams[0],
-                                                    i) != DBO_OK)
+        if (status == DBO_OK &&
+            seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], i) != DBO_OK)
             status = spike_failed(m, DBO_DEVICE, err);
         if (status == DBO_OK)
             status = check_got(w, BYTES, 40 + i, err);
@@ -225,37 +236,43 @@ enum { LAYERS = 8, TOKENS = 64, TOPK = 4, ROW_BYTES = 1024 };
 typedef struct layers_args {
     const dbo_program *program;
     uint32_t step;
+    size_t stack_bytes;
 } layers_args;
 
 static dbo_status layers_body(dbo_ubatch *ubatch, void *arg, dbo_error *err)
 {
-    const layers_args *args = arg;
+    layers_args *args = arg;
     dbo_status status = DBO_OK;
     for (uint32_t layer = 0; layer < LAYERS && status == DBO_OK; layer++)
         status = dbo_program_run(ubatch->rank, ubatch, args->program, args->step, layer);
+    size_t touched = spike_stack_touched();
+    args->stack_bytes = touched > args->stack_bytes ? touched : args->stack_bytes;
     return status == DBO_OK ? DBO_OK : dbo_rank_fail(ubatch->rank, status, err);
 }
 
 static void schedule_costs(const world *w, dbo_layer_costs *costs)
 {
-    static const dbo_op_kind kinds[] = {DBO_KIND_A0,  DBO_KIND_A1,     DBO_KIND_LAYOUT,
-                                        DBO_KIND_H2D, DBO_KIND_MLP,    DBO_KIND_REDUCE,
+    static const dbo_op_kind kinds[] = {DBO_KIND_A0,   DBO_KIND_A1,    DBO_KIND_LAYOUT,
+                                        DBO_KIND_H2D,  DBO_KIND_MLP,   DBO_KIND_REDUCE,
                                         DBO_KIND_COPY, DBO_KIND_SHARED};
     memset(costs, 0, sizeof *costs);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         bool copy = dbo_op_kind_class(kinds[i]) == DBO_CLASS_COPY;
-        costs->op[kinds[i]] = (dbo_op_cost){.fixed_ns = copy ? 2000 : 60000,
-                                            .fixed_sms = copy ? 1 : w->compute_sms};
+        costs->op[kinds[i]] =
+            (dbo_op_cost){.fixed_ns = copy ? 2000 : 60000, .fixed_sms = copy ? 1 : w->compute_sms};
         costs->kernels[kinds[i]] = 1;
     }
-    costs->dispatch = (dbo_a2a_cost){.fixed_ns = -1, .tokens = TOKENS, .topk = TOPK,
-                                     .num_experts = 16, .bytes_per_token = ROW_BYTES};
+    costs->dispatch = (dbo_a2a_cost){.fixed_ns = -1,
+                                     .tokens = TOKENS,
+                                     .topk = TOPK,
+                                     .num_experts = 16,
+                                     .bytes_per_token = ROW_BYTES};
     costs->combine = costs->dispatch;
 }
 
 /* Best time of a step of the built-in schedule with so many ubatches. */
 static dbo_status schedule_time(world *w, bool ht, uint32_t ubatches, double *out_us,
-                                dbo_error *err)
+                                size_t *stack_bytes, dbo_error *err)
 {
     spike_machine *m = &w->m;
     dbo_layer_costs costs[2];
@@ -283,6 +300,7 @@ static dbo_status schedule_time(world *w, bool ht, uint32_t ubatches, double *ou
             status = spike_sync(err);
         double us = (double)(spike_now_ns() - begin) / 1e3;
         *out_us = us < *out_us ? us : *out_us;
+        *stack_bytes = args.stack_bytes;
     }
     dbo_program_fini(&program);
     return status;
@@ -291,10 +309,13 @@ static dbo_status schedule_time(world *w, bool ht, uint32_t ubatches, double *ou
 static dbo_status schedule(world *w, bool ht, spike_line *line, dbo_error *err)
 {
     double one, two;
-    DBO_TRY(schedule_time(w, ht, 1, &one, err));
-    DBO_TRY(schedule_time(w, ht, 2, &two, err));
-    spike_say(line, "%s schedule, %d layers, synthetic compute on %u SMs: 1 ubatch %.0f us, 2 "
-              "ubatches %.0f us a step", ht ? "HT" : "LL", LAYERS, w->compute_sms, one, two);
+    size_t stack_bytes = 0;
+    DBO_TRY(schedule_time(w, ht, 1, &one, &stack_bytes, err));
+    DBO_TRY(schedule_time(w, ht, 2, &two, &stack_bytes, err));
+    spike_say(line,
+              "%s schedule, %d layers, synthetic compute on %u SMs: 1 ubatch %.0f us, 2 "
+              "ubatches %.0f us a step; stack touched by an ubatch %zu KiB",
+              ht ? "HT" : "LL", LAYERS, w->compute_sms, one, two, stack_bytes >> 10);
     return DBO_OK;
 }
 
@@ -319,12 +340,15 @@ static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
         sent[p] = rows_between(w->rank, p);
         rows += (uint64_t)sent[p];
     }
-    SPIKE_CUDA(cudaMemcpy((void *)(uintptr_t)w->addresses[2], sent, sizeof sent,
-                          cudaMemcpyHostToDevice));
+    SPIKE_CUDA(
+        cudaMemcpy((void *)(uintptr_t)w->addresses[2], sent, sizeof sent, cudaMemcpyHostToDevice));
     w->io.num_reads = 2;
     dbo_a2a_args args = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_DISPATCH, 0),
-                         .stream = m->rank.streams[1], .previous = DBO_NO_EVENT, .cost = &w->cost,
-                         .io = &w->io, .addresses = w->addresses};
+                         .stream = m->rank.streams[1],
+                         .previous = DBO_NO_EVENT,
+                         .cost = &w->cost,
+                         .io = &w->io,
+                         .addresses = w->addresses};
     SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
     int64_t begin = spike_now_ns();
     SPIKE_SEAM(seam->a2a->counts(seam->a2a_self, handle));
@@ -343,8 +367,8 @@ static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
     DBO_TRY(spike_sync(err));
     uint64_t bytes = rows * w->cost.bytes_per_token;
     char *a = malloc(bytes + 1), *b = malloc(bytes + 1);
-    SPIKE_CUDA(cudaMemcpy(a, (const void *)(uintptr_t)w->addresses[0], bytes,
-                          cudaMemcpyDeviceToHost));
+    SPIKE_CUDA(
+        cudaMemcpy(a, (const void *)(uintptr_t)w->addresses[0], bytes, cudaMemcpyDeviceToHost));
     SPIKE_CUDA(cudaMemcpy(b, (const void *)(uintptr_t)(w->addresses[0] + to.offset_bytes), bytes,
                           cudaMemcpyDeviceToHost));
     bool same = a && b && memcmp(a, b, bytes) == 0;
@@ -352,8 +376,10 @@ static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
     free(b);
     if (!same)
         return dbo_fail(err, DBO_INTERNAL, NULL, "HT rows did not come back as they left.");
-    spike_say(line, "%llu rows in uneven parts went out and came back verified; the host waited "
-              "%.0f us for the counts; ", (unsigned long long)rows, counts_us);
+    spike_say(line,
+              "%llu rows in uneven parts went out and came back verified; the host waited "
+              "%.0f us for the counts; ",
+              (unsigned long long)rows, counts_us);
     return DBO_OK;
 }
 
@@ -367,6 +393,9 @@ static dbo_status trace_transfers(world *w, spike_line *line, dbo_error *err)
     dbo_cupti_counts eager, replayed;
     dbo_graph graph;
     describe(w, 64 << 10);
+    DBO_TRY(ll_issue(w, true, 20000, err)); /* connects: copies of NCCL's own */
+    DBO_TRY(spike_sync(err));
+    DBO_TRY(dbo_cupti_flush(m->cupti, &eager, err));
     for (int i = 0; i < TRANSFERS; i++)
         DBO_TRY(ll_issue(w, true, 20000, err));
     DBO_TRY(spike_sync(err));
@@ -379,9 +408,10 @@ static dbo_status trace_transfers(world *w, spike_line *line, dbo_error *err)
     DBO_TRY(spike_sync(err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &replayed, err));
     seam->graph->destroy(seam->graph_self, graph);
-    spike_say(line, "%d transfers beside compute: eager %llu records, %llu matched; replayed %llu "
-              "records, %llu in graphs, %llu matched", TRANSFERS,
-              (unsigned long long)eager.records, (unsigned long long)eager.matched,
+    spike_say(line,
+              "%d transfers beside compute: eager %llu records, %llu matched; replayed %llu "
+              "records, %llu in graphs, %llu matched",
+              TRANSFERS, (unsigned long long)eager.records, (unsigned long long)eager.matched,
               (unsigned long long)replayed.records, (unsigned long long)replayed.in_graphs,
               (unsigned long long)replayed.matched);
     if (eager.matched != 2 * TRANSFERS || replayed.matched != 2 * TRANSFERS)
@@ -438,15 +468,17 @@ static bool parse_ids(world *w, const char *hex)
 dbo_status spike_nccl_rank(uint32_t rank, uint32_t size, const char *ids_hex, dbo_error *err)
 {
     static const nccl_part ll[] = {ll_overlap, ll_capture, ll_schedule, NULL};
-    static const nccl_part ht[] = {ht_round, ht_schedule, NULL};
+    static const nccl_part ht[] = {ht_round, ht_round, ht_schedule, NULL};
     static const nccl_part trace[] = {trace_transfers, NULL};
     world w = {.rank = rank, .size = size};
-    int devices = 0;
+    int devices = 0, total_sms = 0;
     if (!parse_ids(&w, ids_hex))
         return dbo_fail(err, DBO_INVALID, NULL, "The ids are not %d in hexadecimal.", IDS);
     SPIKE_CUDA(cudaGetDeviceCount(&devices));
+    SPIKE_CUDA(cudaDeviceGetAttribute(&total_sms, cudaDevAttrMultiProcessorCount, 0));
     w.shared = (uint32_t)devices < size;
-    w.compute_sms = w.shared ? 48 : 100;
+    w.device = w.shared ? 0 : (int)rank;
+    w.compute_sms = (uint16_t)(((uint32_t)total_sms - TRANSFER_SMS) / (w.shared ? size : 1));
     DBO_TRY(run_part(&w, "nccl_ll", false, false, ID_LL, 2, ll, err));
     DBO_TRY(run_part(&w, "nccl_ht", false, true, ID_HT, 2, ht, err));
     return run_part(&w, "nccl_trace", true, false, ID_TRACE, 1, trace, err);
@@ -486,8 +518,8 @@ static dbo_status wait_for_ranks(pid_t *pids, uint32_t size, dbo_error *err)
             for (uint32_t r = 0; r < size; r++)
                 if (pids[r] > 0)
                     waitpid(pids[r], NULL, 0);
-            return dbo_fail(err, DBO_DEVICE, NULL, failures ? "%u of %u ranks failed."
-                                                            : "%u of %u ranks ended in time.",
+            return dbo_fail(err, DBO_DEVICE, NULL,
+                            failures ? "%u of %u ranks failed." : "%u of %u ranks ended in time.",
                             failures, size);
         }
         usleep(10000);
@@ -500,6 +532,8 @@ dbo_status spike_nccl(uint32_t size, dbo_error *err)
     char hex[2 * sizeof(dbo_nccl_id) * IDS + 1], rank_text[16], size_text[16], host[32];
     pid_t pids[MAX_RANKS] = {0};
     int devices = 0;
+    if (size < 2 || size > MAX_RANKS)
+        return dbo_fail(err, DBO_INVALID, NULL, "2 to %d ranks can be started.", MAX_RANKS);
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
     setenv("NCCL_IB_DISABLE", "1", 0);
     DBO_TRY(ids_in_hex(hex, err));

@@ -11,27 +11,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum { NUMBERS = 1 << 16, FIRST = 12345 };
-
-/* Pages of the running stack that have ever been touched, down from here: what calls below this
- * frame have used at most. Stacks are fresh mappings, so an untouched page is not resident. */
-static void measure_stack(spike_pingpong *p)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char here;
-    uintptr_t top = (uintptr_t)&here & ~(page - 1), at = top;
-    unsigned char resident = 1;
-    while (resident & 1) {
-        at -= page;
-        if (mincore((void *)at, page, &resident) != 0)
-            break;
-    }
-    if (top - at > p->stack_bytes)
-        p->stack_bytes = top - at;
-}
 
 /* Kernel of DBO_KIND_CUSTOM: io->arg is {mul, add}, writes[0] the numbers. */
 static dbo_status run_custom(dbo_cuda *cuda, cudaStream_t stream, const dbo_op *op, void *arg)
@@ -82,8 +63,11 @@ static dbo_status build(spike_pingpong *p, int64_t ns, uint32_t sms, dbo_error *
     DBO_TRY(dbo_program_builder_finish(&b, &p->program, err));
     for (uint32_t i = 0; i < 6; i++) {
         const dbo_access *access = &p->access[i / 3];
-        p->io[i] = (dbo_op_io){.num_reads = 1, .num_writes = 1, .reads = access,
-                               .writes = access, .arg = p->affine[i]};
+        p->io[i] = (dbo_op_io){.num_reads = 1,
+                               .num_writes = 1,
+                               .reads = access,
+                               .writes = access,
+                               .arg = p->affine[i]};
         p->program.ops[ops[i]].io = &p->io[i];
     }
     return DBO_OK;
@@ -133,12 +117,19 @@ typedef struct run_args {
     uint32_t step;
 } run_args;
 
+static void note_stack(spike_pingpong *p)
+{
+    size_t touched = spike_stack_touched();
+    if (touched > p->stack_bytes)
+        p->stack_bytes = touched;
+}
+
 static dbo_status ubatch_body(dbo_ubatch *ubatch, void *arg, dbo_error *err)
 {
     const run_args *args = arg;
     dbo_status status = dbo_program_run(ubatch->rank, ubatch, &args->p->program, args->step, 0);
     if (dbo_executor_kind(ubatch->rank->executor) == DBO_CONTEXT_FIBER)
-        measure_stack(args->p);
+        note_stack(args->p);
     return status == DBO_OK ? DBO_OK : dbo_rank_fail(ubatch->rank, status, err);
 }
 

@@ -1,4 +1,4 @@
-/* spike_trace.c: the device's records against the ops that were issued, and what recording costs. */
+/* spike_trace.c: the device's records against the ops issued, and what recording costs. */
 #include "gpu/spike.h"
 #include "gpu/spike_kernels.h"
 #include "gpu/synthetic.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 200, KERNELS_PER_OP = 2, OPS = 6 };
+enum { STEPS = 200, KERNELS_PER_OP = 2, OPS = 6, OWN_COPIES = 4 }; /* filling, verifying */
 
 /* Every op of every step must have its two records, and no other. */
 static dbo_status check_all_matched(const spike_machine *m, const dbo_cupti_counts *counts,
@@ -32,12 +32,15 @@ static dbo_status check_all_matched(const spike_machine *m, const dbo_cupti_coun
                               i / OPS, i % OPS, seen[i], KERNELS_PER_OP);
     }
     free(seen);
-    spike_say(line, "%u ops issued; %llu records of kernels, %llu in graphs, %llu matched, %u to no "
-              "op of the schedule, %llu dropped", steps * OPS, (unsigned long long)counts->records,
+    spike_say(line,
+              "%u ops issued, 2 kernels each; %llu records, %d of them own copies of the "
+              "check; %llu in graphs; %llu matched, %u to no op of the schedule; %llu dropped",
+              steps * OPS, (unsigned long long)counts->records, OWN_COPIES,
               (unsigned long long)counts->in_graphs, (unsigned long long)counts->matched, odd,
               (unsigned long long)counts->dropped);
-    if (status == DBO_OK && (counts->matched != expected || odd))
-        status = dbo_fail(err, DBO_INTERNAL, NULL, "%llu records were expected.",
+    if (status == DBO_OK &&
+        (counts->matched != expected || counts->records != expected + OWN_COPIES || odd))
+        status = dbo_fail(err, DBO_INTERNAL, NULL, "%llu records of ops were expected.",
                           (unsigned long long)expected);
     return status;
 }
@@ -88,15 +91,19 @@ static dbo_status trace_run(spike_machine *m, spike_pingpong *p, bool replay, sp
     DBO_TRY(spike_pingpong_verify(p, STEPS, err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
     DBO_TRY(check_all_matched(m, &counts, STEPS, line, err));
-    spike_say(line, "; an edge to the other stream takes %.2f us at least", least_edge_us(&m->trace));
+    spike_say(line,
+              "; from an op's end to the next one's start on the other stream, at least %.2f us",
+              least_edge_us(&m->trace));
     return DBO_OK;
 }
 
-static dbo_status trace_with(dbo_cupti_calls calls, bool replay, spike_line *line, dbo_error *err)
+static dbo_status trace_with(dbo_context_kind executor, dbo_cupti_way way, bool replay,
+                             spike_line *line, dbo_error *err)
 {
     spike_machine m;
     spike_pingpong p;
-    DBO_TRY(spike_open(&m, &(spike_options){.records = true, .calls = calls}, err));
+    const spike_options options = {.executor = executor, .records = true, .way = way};
+    DBO_TRY(spike_open(&m, &options, err));
     dbo_status status = spike_pingpong_init(&p, &m, 20000, 40, err);
     if (status == DBO_OK)
         status = trace_run(&m, &p, replay, line, err);
@@ -107,22 +114,37 @@ static dbo_status trace_with(dbo_cupti_calls calls, bool replay, spike_line *lin
 
 dbo_status spike_trace_eager(spike_line *line, dbo_error *err)
 {
-    return trace_with(DBO_CUPTI_CALLS_LAUNCHES, false, line, err);
+    return trace_with(DBO_CONTEXT_FIBER, DBO_CUPTI_CALLBACK, false, line, err);
+}
+
+dbo_status spike_trace_threads(spike_line *line, dbo_error *err)
+{
+    return trace_with(DBO_CONTEXT_THREAD, DBO_CUPTI_CALLBACK, false, line, err);
 }
 
 dbo_status spike_trace_replay(spike_line *line, dbo_error *err)
 {
-    return trace_with(DBO_CUPTI_CALLS_LAUNCHES, true, line, err);
+    return trace_with(DBO_CONTEXT_FIBER, DBO_CUPTI_CALLBACK, true, line, err);
 }
 
-/* Without records of the launching calls ids should be lost: shows why they are asked for. */
-dbo_status spike_trace_lost(spike_line *line, dbo_error *err)
+/* The ways to join records to ops, begun while a CUDA context exists already (as here) or not. */
+dbo_status spike_trace_ways(spike_line *line, dbo_error *err)
 {
-    dbo_error expected = {0};
-    dbo_status status = trace_with(DBO_CUPTI_CALLS_NONE, false, line, &expected);
-    spike_say(line, " (no API records asked for: %s)",
-              status == DBO_OK ? "ids arrive all the same" : "ids are lost");
-    (void)err;
+    static const struct {
+        const char *name;
+        dbo_cupti_way way;
+    } ways[] = {{"callbacks", DBO_CUPTI_CALLBACK},
+                {"external ids, all calls recorded", DBO_CUPTI_EXTERNAL},
+                {"external ids, launching calls recorded", DBO_CUPTI_EXTERNAL_LAUNCHES},
+                {"external ids, no call recorded", DBO_CUPTI_EXTERNAL_BARE}};
+    SPIKE_CUDA(cudaFree(NULL)); /* makes the context */
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        spike_line own = {0};
+        dbo_error lost = {0};
+        dbo_status status = trace_with(DBO_CONTEXT_FIBER, ways[i].way, false, &own, &lost);
+        spike_say(line, "%s: %s; ", ways[i].name,
+                  status == DBO_OK ? "every op matched" : lost.message);
+    }
     return DBO_OK;
 }
 
@@ -187,11 +209,11 @@ static dbo_status time_replays(spike_machine *m, overhead *out, dbo_error *err)
     return DBO_OK;
 }
 
-static dbo_status measure(bool records, dbo_cupti_calls calls, overhead *out, dbo_error *err)
+static dbo_status measure(bool records, dbo_cupti_way way, overhead *out, dbo_error *err)
 {
     spike_machine m;
     memset(out, 0, sizeof *out);
-    DBO_TRY(spike_open(&m, &(spike_options){.records = records, .calls = calls}, err));
+    DBO_TRY(spike_open(&m, &(spike_options){.records = records, .way = way}, err));
     dbo_status status = time_launches(&m, out, err); /* once unmeasured: first launches load */
     if (status == DBO_OK)
         status = time_launches(&m, out, err);
@@ -212,14 +234,15 @@ dbo_status spike_trace_cost(spike_line *line, dbo_error *err)
     static const struct {
         const char *name;
         bool records;
-        dbo_cupti_calls calls;
-    } ways[] = {{"off", false, DBO_CUPTI_CALLS_NONE},
-                {"on", true, DBO_CUPTI_CALLS_LAUNCHES},
-                {"on, all calls recorded", true, DBO_CUPTI_CALLS_ALL},
-                {"off again", false, DBO_CUPTI_CALLS_NONE}};
+        dbo_cupti_way way;
+    } ways[] = {{"off", false, DBO_CUPTI_CALLBACK},
+                {"on, callbacks", true, DBO_CUPTI_CALLBACK},
+                {"on, external ids, launching calls recorded", true, DBO_CUPTI_EXTERNAL_LAUNCHES},
+                {"on, external ids, all calls recorded", true, DBO_CUPTI_EXTERNAL},
+                {"off again", false, DBO_CUPTI_CALLBACK}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         overhead o;
-        DBO_TRY(measure(ways[i].records, ways[i].calls, &o, err));
+        DBO_TRY(measure(ways[i].records, ways[i].way, &o, err));
         spike_say(line, "%s: launch %.2f us; replay of %d nodes: host %.1f us, device %.1f us",
                   ways[i].name, o.launch_us, GRAPH_NODES, o.replay_host_us, o.replay_device_us);
         if (ways[i].records)

@@ -138,9 +138,12 @@ static int setup(void **state)
     assert_non_null(b);
     b->fake.next_address = UINT64_C(1) << 40;
     b->fake.limit_bytes = UINT64_MAX;
-    b->seam = (dbo_seam){.device = &fake_device_ops, .device_self = &b->fake,
-                         .mem = &fake_mem_ops, .mem_self = &b->fake,
-                         .graph = &fake_graph_ops, .graph_self = &b->fake};
+    b->seam = (dbo_seam){.device = &fake_device_ops,
+                         .device_self = &b->fake,
+                         .mem = &fake_mem_ops,
+                         .mem_self = &b->fake,
+                         .graph = &fake_graph_ops,
+                         .graph_self = &b->fake};
     b->a = dbo_allocator_create(&b->seam, &b->err);
     assert_non_null(b->a);
     *state = b;
