@@ -22,6 +22,7 @@ static const char eval_doc[] =
     "\vExamples:\n"
     "  dbo eval vote_seed --in tests/golden/vote_seed.json\n"
     "  dbo eval veto --in - < tests/golden/veto.json\n"
+    "  dbo eval pingpong --in tests/golden/pingpong.json --executor thread\n"
     "\nKinds:"
 #define EVAL_KIND_WORD(name, list, run) " " name
     DBO_EVAL_KIND_MAP(EVAL_KIND_WORD);

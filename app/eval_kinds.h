@@ -1,6 +1,6 @@
 /* eval_kinds.h: the functions behind the kinds of `dbo eval`; only app/eval*.c includes it.
  *
- * A kind reads its case, computes, and writes one JSON object, on one line, to case->out. It must
+ * A kind reads its case, computes, and writes one JSON object to case->out. It must
  * have finished all that can fail before it writes: when it fails, the driver writes the error in
  * its place. Memory comes from case->arena, which is reset after each case.
  */
@@ -21,7 +21,7 @@ typedef struct dbo_eval_case {
 
 typedef dbo_status (*dbo_eval_fn)(dbo_eval_case *c, dbo_error *err);
 
-/* X(name, key of the file's list, function). The engine's own kinds are added here. */
+/* X(name, key of the file's list, function). */
 #define DBO_EVAL_KIND_MAP(X)                                                   \
     X("slices", "cases", dbo_eval_slices)                                      \
     X("attn_split", "cases", dbo_eval_attn_split)                              \
@@ -31,7 +31,8 @@ typedef dbo_status (*dbo_eval_fn)(dbo_eval_case *c, dbo_error *err);
     X("veto", "cases", dbo_eval_veto)                                          \
     X("thresholds", "thresholds", dbo_eval_thresholds)                         \
     X("last_ubatch_empty", "is_last_ubatch_empty", dbo_eval_last_ubatch_empty) \
-    X("uniform_decode", "is_uniform_decode", dbo_eval_uniform_decode)
+    X("uniform_decode", "is_uniform_decode", dbo_eval_uniform_decode)          \
+    X("pingpong", "cases", dbo_eval_pingpong)
 
 /* eval_batch.c */
 dbo_status dbo_eval_slices(dbo_eval_case *c, dbo_error *err);
@@ -45,6 +46,8 @@ dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err);
 dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err);
 dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err);
 dbo_status dbo_eval_last_ubatch_empty(dbo_eval_case *c, dbo_error *err);
+/* eval_pingpong.c */
+dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err);
 
 /* --- reading, eval_read.c ------------------------------------------------------------------ */
 

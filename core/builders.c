@@ -69,10 +69,11 @@ static void wait_counts(const writer *w)
         emit(w, DBO_CODE_HOST_WAIT, DBO_STREAM_COMM, slot_of(w, DBO_A2A_DISPATCH));
 }
 
-/* rocm: the back end's workspace is reused, so the host waits until a transfer has ended. */
+/* rocm: the back end's workspace is reused by the next ubatch, so the host waits until a transfer
+ * has ended. */
 static void synchronise(const writer *w, uint32_t stream)
 {
-    if (!w->options->rocm)
+    if (!w->options->rocm || w->options->num_ubatches == 1)
         return;
     record(w, DBO_HT_SYNC, stream);
     dbo_program_emit(w->builder, w->ubatch,

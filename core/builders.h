@@ -25,7 +25,7 @@
 typedef struct dbo_build_options {
     uint32_t num_ubatches; /* 1: unsplit */
     bool host_sync;        /* HT: the host waits for the receive counts of each dispatch */
-    bool rocm;             /* HT: the host waits for each dispatch and combine to end */
+    bool rocm;             /* HT, split: the host waits for each dispatch and combine to end */
     bool own_stream;       /* HT, one ubatch: transfers run on the comm stream beside the caller's,
                             * as the back end does, so that SHARED overlaps the combine; false:
                             * everything on the compute stream, as the caller sees it */

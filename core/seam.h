@@ -190,6 +190,14 @@ typedef struct dbo_mark {
     uint32_t step;
 } dbo_mark;
 
+/* What ubatch contexts do that no stream sees; for logs and checkers. */
+typedef enum dbo_turn_event {
+    DBO_TURN_SIGNAL, /* gives the turn to ubatch `arg` */
+    DBO_TURN_RESUME, /* has got it */
+    DBO_TURN_STREAM, /* works on stream `arg` from now on; said only when that changes */
+    DBO_TURN_EXIT    /* its model has ended; a pending hook and a signal may follow */
+} dbo_turn_event;
+
 typedef struct dbo_trace_ops {
     /* Optional: an op or transfer part was issued to a stream at this host time. In a capture the
      * issue is reported once, at the capture; `part` is RUN, SEND or RECV. */
@@ -198,6 +206,8 @@ typedef struct dbo_trace_ops {
     void (*span)(void *self, const dbo_span *span);
     /* Optional. */
     void (*mark)(void *self, const dbo_mark *mark);
+    /* Optional. `ubatch` is DBO_MARK_MAIN for the runner's first signal. */
+    void (*turn)(void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg);
 } dbo_trace_ops;
 
 /* ---- the tables of one rank ---- */

@@ -20,8 +20,22 @@ static dbo_status refuse(dbo_ubatch *u, const char *message)
     return DBO_REFUSED;
 }
 
+static inline void tell(const dbo_rank *rank, dbo_turn_event event, uint32_t ubatch, uint32_t arg)
+{
+    const dbo_seam *seam = &rank->seam;
+    if (__builtin_expect(seam->trace && seam->trace->turn, 0))
+        seam->trace->turn(seam->trace_self, event, ubatch, arg);
+}
+
+static inline uint32_t next_of(const dbo_ubatch *u)
+{
+    return u->id + 1 == u->count ? 0 : u->id + 1;
+}
+
 static void update_stream(dbo_ubatch *u, dbo_stream stream)
 {
+    if (u->thread_stream != stream)
+        tell(u->rank, DBO_TURN_STREAM, u->id, stream);
     u->current_stream = stream;
     u->thread_stream = stream;
 }
@@ -54,9 +68,11 @@ static dbo_status cpu_yield(dbo_ubatch *u)
     if (__builtin_expect(u->thread_stream != u->current_stream, 0))
         return refuse(u, "yields on another stream than its context's");
     charge(rank, DBO_CHARGE_HANDOFF, 1);
+    tell(rank, DBO_TURN_SIGNAL, u->id, next_of(u));
     dbo_status status = dbo_executor_handoff(rank->executor, u->id);
     rank->forward = &u->forward; /* the turn is mine, be it to end */
     DBO_TRY(status);
+    tell(rank, DBO_TURN_RESUME, u->id, 0);
     mark_turn(rank, u->id, u->forward.step);
     return DBO_OK;
 }
@@ -175,7 +191,7 @@ dbo_status dbo_register_recv_hook(dbo_recv_hook hook)
     dbo_ubatch *u = running_ubatch();
     if (!u)
         return DBO_OK;
-    dbo_ubatch *next = &u->ring[u->id + 1 == u->count ? 0 : u->id + 1];
+    dbo_ubatch *next = &u->ring[next_of(u)];
     if (next->exited)
         return refuse(u, "hangs its receive hook on an ubatch that has ended");
     next->recv_hook = hook;
@@ -220,15 +236,18 @@ static dbo_status ubatch_main(void *arg, uint32_t id, dbo_error *err)
     dbo_ubatch *u = &run->ring[id];
     dbo_context_set_local(u);
     rank->forward = &u->forward;
+    tell(rank, DBO_TURN_RESUME, id, 0);
     update_stream(u, u->compute);
     mark_turn(rank, id, u->forward.step);
     dbo_status status = run->fn(u, run->arg, err);
     u->exited = true;
+    tell(rank, DBO_TURN_EXIT, id, 0);
     dbo_context_set_local(NULL); /* the pending hook runs outside any ubatch */
     if (status == DBO_OK)
         status = run_hook(u);
     if (status != DBO_OK && status != DBO_ABORTED && err->status == DBO_OK)
         dbo_rank_fail(rank, status, err);
+    tell(rank, DBO_TURN_SIGNAL, id, next_of(u));
     return status;
 }
 
@@ -262,12 +281,14 @@ dbo_status dbo_ubatches_run(dbo_rank *rank, uint32_t count, uint32_t step, dbo_u
                                    .compute = rank->streams[DBO_STREAM_COMPUTE],
                                    .comm = rank->streams[DBO_STREAM_COMM],
                                    .current_stream = rank->streams[DBO_STREAM_COMPUTE],
+                                   .thread_stream = rank->streams[DBO_STREAM_COMPUTE],
                                    .compute_done = rank->compute_done[i],
                                    .comm_done = rank->comm_done[i],
                                    .forward = {.step = step, .ubatch = i}};
     dbo_error own = {0};
     const dbo_forward_context *outer = rank->forward;
     rank->forward = NULL;
+    tell(rank, DBO_TURN_SIGNAL, DBO_MARK_MAIN, 0);
     dbo_status status = dbo_executor_run(rank->executor, count, ubatch_main, &run, &own);
     rank->forward = outer;
     mark_turn(rank, DBO_MARK_MAIN, step);
