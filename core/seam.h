@@ -60,7 +60,9 @@ typedef struct dbo_device_ops {
     void (*event_destroy)(void *self, dbo_event event);
     /* Rebinds the event to all work issued to the stream so far; in a capture, a graph edge. */
     dbo_status (*record)(void *self, dbo_event event, dbo_stream stream);
-    /* Later work of the stream waits for the event's latest record; none yet: no wait. */
+    /* Later work of the stream waits for the event's latest record; none yet: no wait. In a capture
+     * only for events recorded in it; an event of a finished capture must be recorded again before
+     * it is waited for, queried or host-waited. Refused otherwise, before the device is asked. */
     dbo_status (*wait)(void *self, dbo_stream stream, dbo_event event);
     dbo_status (*launch)(void *self, dbo_stream stream, const dbo_op *op);
     /* Is the latest record of the event complete at this rank's host time? Refused in a capture. */
@@ -87,7 +89,8 @@ typedef struct dbo_mem_ops {
 
 /* Optional table: NULL means that the back end cannot capture. */
 typedef struct dbo_graph_ops {
-    /* Captures what is issued to `stream`, and to every stream drawn in by an event wait. */
+    /* Captures what is issued to `stream`, and to every stream drawn in by an event wait. Begin and
+     * end come from the same OS thread (the runner's); ubatches may issue from others. */
     dbo_status (*begin)(void *self, dbo_stream stream);
     bool (*is_capturing)(void *self);
     /* Ends the capture and instantiates it. Refused if a stream drawn in has not rejoined. */
@@ -124,9 +127,11 @@ typedef struct dbo_a2a_ops {
     void (*caps)(void *self, dbo_a2a_caps *out);
     /* SMs for transfers posted from now on; returns the effective number (clamped). */
     uint32_t (*set_sms)(void *self, uint32_t sms);
-    /* Enqueues the transfer (LL: its send) on args->stream. Communicators match posts in order. */
+    /* Enqueues the transfer (LL: its send) on args->stream. Communicators match posts in order.
+     * What args points to lives until finish (or, without one, as long as the program). */
     dbo_status (*post)(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out);
-    /* Blocks the rank until the receive counts are known. Refused in a capture.
+    /* Blocks the rank until the receive counts are known; may enqueue the rows themselves on the
+     * stream of the post. Refused in a capture.
      * Optional: NULL when needs_host_sync is false. */
     dbo_status (*counts)(void *self, dbo_a2a_handle handle);
     /* Work issued later to `stream` sees the received data; LL: enqueues the receive there.
@@ -166,9 +171,9 @@ typedef struct dbo_span {
     dbo_op_id id;
     int64_t start_ns, end_ns;
     uint64_t bytes : 40; /* moved by a transfer, else 0 */
-    uint64_t sms : 12;   /* occupied while running */
+    uint64_t sms : 12;   /* occupied while running; on a GPU the most that it can occupy */
     uint64_t part : 4;   /* dbo_span_part */
-    uint64_t stream : 8;
+    uint64_t stream : 8; /* that it was issued to, at a replay too */
 } dbo_span;
 
 typedef enum dbo_mark_kind {

@@ -159,6 +159,11 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
 
 /* ---- asking ---- */
 
+static dbo_status refuse_captured(sim_rank *rank)
+{
+    return sim_refuse(rank, DBO_REFUSED, "an event of a finished capture is asked for");
+}
+
 static dbo_status device_event_query(void *self, dbo_event event, bool *done)
 {
     sim_rank *rank = self;
@@ -170,6 +175,8 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
         DBO_TRY(sim_park(rank, SIM_AT_TIME));
     }
     const sim_event *e = &rank->events[event];
+    if (e->capture != 0)
+        return refuse_captured(rank);
     *done = e->stream == SIM_NONE ||
             sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns) <= rank->host_ns;
     return DBO_OK;
@@ -181,6 +188,8 @@ static dbo_status device_host_wait(void *self, dbo_event event)
     if (rank->capture)
         return sim_refuse(rank, DBO_REFUSED, "the host waits for an event inside a graph capture");
     const sim_event *e = &rank->events[event];
+    if (e->capture != 0)
+        return refuse_captured(rank);
     return e->stream == SIM_NONE ? DBO_OK : sim_host_await(rank, e->stream, e->count);
 }
 
