@@ -129,7 +129,7 @@ static void cost_op(const sim_rank *rank, const dbo_op_cost *cost, sim_item *ite
     }
     if (!rank->sim->options.hardware) {
         item->ns = cost->fixed_ns >= 0 ? cost->fixed_ns : 0;
-        item->sms = cost->fixed_sms;
+        item->sms = cost->fixed_sms < SIM_DEFAULT_SMS ? cost->fixed_sms : SIM_DEFAULT_SMS;
         return;
     }
     dbo_op_time time;
@@ -139,22 +139,35 @@ static void cost_op(const sim_rank *rank, const dbo_op_cost *cost, sim_item *ite
     item->hbm_mbps = time.hbm_mbps;
 }
 
+/* Queues the op, or puts it into the capture. */
+static dbo_status enqueue_op(sim_rank *rank, dbo_stream stream, sim_item *item)
+{
+    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
+        return sim_capture_item(rank, stream, item, NULL);
+    return sim_issue(rank, rank->streams[stream], item);
+}
+
 static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
 {
     sim_rank *rank = self;
     const dbo_sim_options *options = &rank->sim->options;
     sim_item item = {.kind = SIM_OP, .id = op->id};
     cost_op(rank, op->cost, &item);
+    if (__builtin_expect(item.ns >= SIM_MAX_NS, 0))
+        return sim_refuse(rank, DBO_LIMIT, "an op of %.3g s takes longer than can be simulated",
+                          (double)item.ns / 1e9);
     if (options->trace && options->trace->op_issued)
         options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream, rank->host_ns);
     if (__builtin_expect(op->io != NULL, 0) && options->numeric && op->io->ref) {
         item.numeric = sim_numeric_create(rank, op->io, op->addresses);
         if (!item.numeric)
             return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's outputs");
+        dbo_status status = enqueue_op(rank, stream, &item);
+        if (status != DBO_OK)
+            sim_numeric_destroy(item.numeric);
+        return status;
     }
-    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
-        return sim_capture_item(rank, stream, &item, NULL);
-    return sim_issue(rank, rank->streams[stream], &item);
+    return enqueue_op(rank, stream, &item);
 }
 
 /* ---- asking ---- */
@@ -170,15 +183,19 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
     dbo_sim *sim = rank->sim;
     if (rank->capture)
         return sim_refuse(rank, DBO_REFUSED, "an event is queried inside a graph capture");
-    if (sim->now_ns < rank->host_ns) { /* let the world come up to my clock */
-        sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
-        DBO_TRY(sim_park(rank, SIM_AT_TIME));
-    }
     const sim_event *e = &rank->events[event];
     if (e->capture != 0)
         return refuse_captured(rank);
-    *done = e->stream == SIM_NONE ||
-            sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns) <= rank->host_ns;
+    *done = true;
+    if (e->stream == SIM_NONE)
+        return DBO_OK;
+    int64_t end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);
+    if (end_ns == SIM_UNKNOWN) { /* let the world come up to my clock */
+        sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
+        DBO_TRY(sim_park(rank, SIM_AT_TIME));
+        end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);
+    }
+    *done = end_ns <= rank->host_ns;
     return DBO_OK;
 }
 
@@ -202,7 +219,7 @@ static dbo_status device_set_compute_sms(void *self, uint32_t sms)
 static uint32_t device_total_sms(void *self)
 {
     const dbo_hardware *hardware = ((const sim_rank *)self)->sim->options.hardware;
-    return hardware ? hardware->sms : 132;
+    return hardware ? hardware->sms : SIM_DEFAULT_SMS;
 }
 
 static dbo_status device_status(void *self, dbo_error *err)

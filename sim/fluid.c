@@ -63,7 +63,7 @@ static void freeze_users(dbo_sim *sim, const sim_gpu *gpu, bool *frozen, demand_
 static void set_rates(dbo_sim *sim, const sim_gpu *gpu)
 {
     const dbo_hardware *hw = sim->options.hardware;
-    uint64_t sms = hw ? hw->sms : 132;
+    uint64_t sms = hw ? hw->sms : SIM_DEFAULT_SMS;
     uint64_t mbps = hw ? (uint64_t)(hw->hbm_gbps * 1000) : UINT32_MAX;
     bool frozen[SIM_MAX_RUNNING] = {false};
     for (int round = 0; round < 3; round++) {
@@ -87,6 +87,8 @@ static void rebalance(dbo_sim *sim, sim_gpu *gpu)
     set_rates(sim, gpu);
     for (uint32_t i = 0; i < gpu->num_running; i++) {
         sim_stream *s = &sim->streams[gpu->running[i]];
+        if (s->state == SIM_STARTING)
+            continue; /* holds its SMs until `due`, when it starts to move bytes */
         int64_t due = s->remaining == FOREVER
                           ? -1
                           : sim->now_ns + (int64_t)((s->remaining + s->rate - 1) / s->rate);

@@ -72,15 +72,18 @@ dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_
     return DBO_OK;
 }
 
-/* One rank is through with it; the last one retires it, and all before it that are through. */
+/* One rank is through with it. Meets that all are through with retire in turn, once the world has
+ * come to their receive counts: items may be resolved ahead of hosts that have yet to ask. */
 void sim_meet_leave(dbo_sim *sim, const sim_item *item)
 {
     sim_comm *comm = &sim->comms[item->slot];
     meet_at(sim, item->slot, item->sequence)->completed++;
-    while (comm->oldest != comm->newest &&
-           comm->meets[comm->oldest & comm->mask].completed == sim->num_ranks) {
-        free(comm->meets[comm->oldest & comm->mask].transfers);
-        comm->meets[comm->oldest & comm->mask].transfers = NULL;
+    while (comm->oldest != comm->newest) {
+        sim_meet *meet = &comm->meets[comm->oldest & comm->mask];
+        if (meet->completed < sim->num_ranks || meet->start_ns + meet->counts_ns > sim->now_ns)
+            return;
+        free(meet->transfers);
+        meet->transfers = NULL;
         comm->oldest++;
     }
 }
@@ -314,7 +317,9 @@ dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *ou
     item.sequence = rank->posted[slot]++;
     *out = HANDLE(slot, item.sequence);
     DBO_TRY(sim_meet_open(sim, slot, item.sequence, item.id, rank->id, ll ? &transfer : NULL));
-    meet_at(sim, slot, item.sequence)->counts_ns = counts_ns;
+    sim_meet *meet = meet_at(sim, slot, item.sequence);
+    if (meet->counts_ns < counts_ns)
+        meet->counts_ns = counts_ns; /* the slowest rank's, whoever posts last */
     return sim_issue(rank, rank->streams[args->stream], &item);
 }
 

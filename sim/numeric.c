@@ -61,6 +61,11 @@ void sim_numeric_publish(sim_numeric *numeric)
     for (uint32_t i = 0; i < numeric->io->num_writes; i++)
         if (numeric->published[i])
             memcpy(numeric->published[i], numeric->writes[i], numeric->io->writes[i].bytes);
+    sim_numeric_destroy(numeric);
+}
+
+void sim_numeric_destroy(sim_numeric *numeric)
+{
     free(numeric);
 }
 

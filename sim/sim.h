@@ -57,13 +57,14 @@ void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out);
 
 /* Runs main(arg, i) on every simulated rank until all have returned and every stream is empty. The
  * first failure of any rank stops all and comes back, prefixed with the rank. When nothing can move
- * any more: DBO_DEADLOCK, with who waits for what. May be called again; clocks go on. */
+ * any more: DBO_DEADLOCK, with who waits for what. May be called again unless it has failed: hosts
+ * then begin no earlier than dbo_sim_now_ns. */
 dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *err);
 
 /* The rank's host does nothing for `ns` from now on: it is late. Before or during a run. */
 void dbo_sim_delay(dbo_sim *sim, uint32_t rank, int64_t ns);
 
-/* Virtual time of the last event so far. */
+/* Virtual time of the last thing that has happened on a device, or woken a host. */
 int64_t dbo_sim_now_ns(const dbo_sim *sim);
 /* Stacks for executors of ranks that live in this world. */
 dbo_fiber_pool *dbo_sim_pool(dbo_sim *sim);

@@ -36,6 +36,7 @@
 #define SIM_MAX_NS      (INT64_C(1) << 43)
 #define SIM_RATE_ONE    65536 /* a kernel alone: 1 ns of its work a ns */
 #define SIM_MAX_SLOTS   DBO_MAX_UBATCHES
+#define SIM_DEFAULT_SMS 132 /* of a GPU when no hardware is given */
 
 typedef struct sim_transfer { /* LL: one rank's part in a meet */
     int64_t flight_ns; /* first byte sent to last byte received, all ranks sending together */
@@ -168,6 +169,13 @@ dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
 dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Counts calls; now and then asks whether to go on: DBO_ABORTED once the world has failed. */
+dbo_status sim_poll_now(dbo_sim *sim);
+static inline dbo_status sim_poll(dbo_sim *sim)
+{
+    return __builtin_expect((++sim->polls & 4095) == 0, 0) ? sim_poll_now(sim) : DBO_OK;
+}
+
 /* fluid.c */
 void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns);
 void sim_share_end(dbo_sim *sim, uint32_t stream);
@@ -209,7 +217,8 @@ dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 /* numeric.c */
 sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);
 void sim_numeric_start(sim_numeric *numeric);
-void sim_numeric_publish(sim_numeric *numeric); /* and frees */
+void sim_numeric_publish(sim_numeric *numeric); /* and destroys */
+void sim_numeric_destroy(sim_numeric *numeric);
 extern const dbo_mem_ops sim_mem_table;
 void sim_mem_fini(sim_rank *rank);
 

@@ -45,6 +45,7 @@ uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_err
                                                   .due = -1,
                                                   .first_wait = SIM_NO_WAIT,
                                                   .last_wait = SIM_NO_WAIT,
+                                                  .room = sim->options.queue_depth,
                                                   .next_member = SIM_NONE};
     return sim->num_streams++;
 }
@@ -53,7 +54,7 @@ void sim_stream_fini(sim_stream *s)
 {
     for (; s->resolved != s->issued; s->resolved++) /* queued ops own their private outputs */
         if (sim_head(s)->kind == SIM_OP)
-            free(sim_head(s)->numeric);
+            sim_numeric_destroy(sim_head(s)->numeric);
     free(s->ring);
 }
 
@@ -178,7 +179,9 @@ bool sim_run_head(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_t ns)
 static void begin_head(dbo_sim *sim, uint32_t index, const sim_item *head, int64_t at)
 {
     sim_stream *s = &sim->streams[index];
-    if (at > sim->now_ns && head->kind != SIM_OP && sim_needs_event(head)) {
+    /* Sends queue at the rank's port in the order of time, so they come at their moment. */
+    if (at > sim->now_ns && head->kind != SIM_OP &&
+        (head->kind == SIM_SEND || sim_needs_event(head))) {
         s->met = false;
         s->state = SIM_STARTING;
         s->due = at;
@@ -233,8 +236,6 @@ void sim_settle(dbo_sim *sim)
 void sim_stream_event(dbo_sim *sim, uint32_t index)
 {
     sim_stream *s = &sim->streams[index];
-    if (s->due != sim->now_ns)
-        return; /* stale: its end has moved */
     s->due = -1;
     sim_item *head = sim_head(s);
     if (s->state == SIM_RUNNING) {
@@ -250,6 +251,8 @@ void sim_stream_event(dbo_sim *sim, uint32_t index)
             run_by_events(sim, index, sim->now_ns, head->ns);
         else
             begin_head(sim, index, head, sim->now_ns);
+        if (s->state == SIM_READY)
+            sim_look_at(sim, index);
     }
     sim_settle(sim);
 }
@@ -275,22 +278,26 @@ static bool grow_ring(const dbo_sim *sim, sim_stream *s)
     return true;
 }
 
-/* May the place of the item a ring's length ago be given to one issued at host_ns? */
-static inline bool has_room(const sim_stream *s, int64_t host_ns)
+/* The oldest item of the launch queue is over, or the host is about to wait for its end. */
+static inline void pass_oldest(sim_stream *s)
 {
-    if (!s->ring)
+    s->room += s->ring[s->oldest++ & s->mask].kind != SIM_WAIT;
+}
+
+/* Frees the place of the item a ring's length ago for one issued at host_ns, if it is over. */
+static bool free_place(sim_stream *s, int64_t host_ns)
+{
+    if (!s->ring || s->oldest >= s->resolved || s->ring[s->oldest & s->mask].end_ns > host_ns)
         return false;
-    if (s->issued <= s->mask)
-        return true;
-    uint64_t old = s->issued - s->mask - 1;
-    return old < s->resolved && s->ring[old & s->mask].end_ns <= host_ns;
+    pass_oldest(s);
+    return true;
 }
 
 /* Puts the item into its place; whoever calls then lets the stream go on. */
 static inline dbo_status put(dbo_sim *sim, sim_stream *s, const sim_item *item)
 {
-    while (__builtin_expect(!has_room(s, item->not_before), 0))
-        if (!grow_ring(sim, s))
+    while (__builtin_expect(s->issued - s->oldest > s->mask || !s->ring, 0))
+        if (!free_place(s, item->not_before) && !grow_ring(sim, s))
             return sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
     sim_item *place = &s->ring[s->issued++ & s->mask];
     *place = *item;
@@ -343,12 +350,20 @@ dbo_status sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)
     return DBO_OK;
 }
 
-/* The host waits until the stream's launch queue has room. */
+/* The host waits until the stream's launch queue has room. Launches alone count: whether a wait
+ * became an item depends on what was known at its issue, which must not show in times. */
 static inline dbo_status make_room(sim_rank *rank, uint32_t index)
 {
-    const sim_stream *s = &rank->sim->streams[index];
-    uint32_t depth = rank->sim->options.queue_depth;
-    return s->issued < depth ? DBO_OK : sim_host_await(rank, index, s->issued - depth + 1);
+    sim_stream *s = &rank->sim->streams[index];
+    uint64_t oldest = s->oldest;
+    if (s->room-- > 0)
+        return DBO_OK;
+    while (s->room < 0)
+        pass_oldest(s);
+    /* A rank that never parks must be stoppable, too. */
+    if (__builtin_expect((oldest ^ s->oldest) >> 12 != 0, 0))
+        DBO_TRY(sim_poll_now(rank->sim));
+    return sim_host_await(rank, index, s->oldest);
 }
 
 dbo_status sim_issue(sim_rank *rank, uint32_t index, sim_item *item)
@@ -408,7 +423,6 @@ dbo_status sim_issue_wait(sim_rank *rank, uint32_t index, uint32_t peer, uint64_
             s->floor_ns = end_ns;
         return DBO_OK;
     }
-    DBO_TRY(make_room(rank, index));
     const sim_item item = {
         .kind = SIM_WAIT, .not_before = rank->host_ns, .peer = peer, .count = count};
     return sim_enqueue_wait(sim, index, &item);
@@ -419,6 +433,9 @@ dbo_status sim_flush_wait(sim_rank *rank, uint32_t index)
     const sim_stream *s = &rank->sim->streams[index];
     if (__builtin_expect(s->floor_ns == 0, 1))
         return DBO_OK;
-    sim_item item = {.kind = SIM_WAIT, .ready_ns = s->floor_ns, .next_wait = SIM_NO_WAIT};
-    return sim_issue(rank, index, &item);
+    const sim_item item = {.kind = SIM_WAIT,
+                           .not_before = rank->host_ns,
+                           .ready_ns = s->floor_ns,
+                           .next_wait = SIM_NO_WAIT};
+    return sim_enqueue(rank->sim, index, &item);
 }

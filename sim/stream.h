@@ -86,18 +86,20 @@ typedef struct sim_stream {
     uint32_t next_member; /* of the meet that the head waits in */
     uint32_t rate;        /* sharing */
     uint64_t remaining;   /* sharing: ns of work << 16 */
+    uint64_t oldest;      /* the launch queue begins with this item; those before it are over */
+    int64_t room;         /* launches that it takes without asking; replays may overdraw it */
 } sim_stream;
 
 uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
 void sim_stream_fini(sim_stream *stream);
-/* Waits for room, stamps the host time, queues. */
+/* Waits for room, stamps the host time, queues. Waits take no room and need none. */
 dbo_status sim_issue(sim_rank *rank, uint32_t stream, sim_item *item);
 /* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
 dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
 dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
 /* The next item of `stream` waits for `count` items of `peer`. */
 dbo_status sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64_t count);
-/* Before a record: a wait that no item has carried yet becomes an item. */
+/* Before a record or a replay: a wait that no item has carried yet becomes an item. */
 dbo_status sim_flush_wait(sim_rank *rank, uint32_t stream);
 /* End of the first `count` items: known, at most `host_ns` (then perhaps less), or SIM_UNKNOWN. */
 int64_t sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);

@@ -121,6 +121,11 @@ dbo_status sim_park(sim_rank *rank, sim_reason reason)
     dbo_sim *sim = rank->sim;
     if (sim->failed)
         return DBO_ABORTED;
+    if (dbo_context_kind_of(dbo_context_self()) != sim->options.contexts)
+        return sim_fail(sim, DBO_INVALID,
+                        "rank %u blocks in a %s, but the contexts of this world are %ss", rank->id,
+                        sim->options.contexts == DBO_CONTEXT_FIBER ? "thread" : "fiber",
+                        sim->options.contexts == DBO_CONTEXT_FIBER ? "fiber" : "thread");
     rank->reason = reason;
     mark(rank, DBO_MARK_PARK);
     rank->parked = dbo_context_self();
@@ -253,12 +258,18 @@ static void rank_main(void *arg)
     dbo_context_leave(sim->world);
 }
 
-static void poll_cancelled(dbo_sim *sim)
+dbo_status sim_poll_now(dbo_sim *sim)
 {
-    if ((++sim->polls & 4095) == 0 && sim->options.cancelled &&
-        sim->options.cancelled(sim->options.cancelled_arg))
+    if (sim->options.cancelled && sim->options.cancelled(sim->options.cancelled_arg))
         sim_fail(sim, DBO_CANCELLED, "stopped at %.3f ms of simulated time",
-                 (double)sim->now_ns / 1e6);
+                 (double)dbo_sim_now_ns(sim) / 1e6);
+    return sim->failed ? DBO_ABORTED : DBO_OK;
+}
+
+/* Has the stream been told another time since this event was scheduled? */
+static inline bool is_stale(const dbo_sim *sim, uint32_t entity, int64_t at_ns)
+{
+    return entity < SIM_FIRST_RANK && sim->streams[entity].due != at_ns;
 }
 
 static void loop(dbo_sim *sim)
@@ -266,14 +277,17 @@ static void loop(dbo_sim *sim)
     while (sim->heap_size > 0 && !sim->failed) {
         uint64_t key = sim->heap[0];
         uint32_t entity = (uint32_t)key & ((1u << SIM_ENTITY_BITS) - 1);
-        sim->now_ns = (int64_t)(key >> SIM_ENTITY_BITS);
+        int64_t at_ns = (int64_t)(key >> SIM_ENTITY_BITS);
         sim->heap_hole = true;
-        if (entity < SIM_FIRST_RANK)
-            sim_stream_event(sim, entity);
-        else if (sim->ranks[entity - SIM_FIRST_RANK].parked)
-            dbo_context_switch(sim->ranks[entity - SIM_FIRST_RANK].parked);
+        if (!is_stale(sim, entity, at_ns)) {
+            sim->now_ns = at_ns;
+            if (entity < SIM_FIRST_RANK)
+                sim_stream_event(sim, entity);
+            else if (sim->ranks[entity - SIM_FIRST_RANK].parked)
+                dbo_context_switch(sim->ranks[entity - SIM_FIRST_RANK].parked);
+        }
         close_hole(sim);
-        poll_cancelled(sim);
+        sim_poll(sim);
     }
 }
 
@@ -289,25 +303,30 @@ static void release_ranks(dbo_sim *sim)
 
 static dbo_status make_contexts(dbo_sim *sim, dbo_error *err)
 {
+    sim->now_ns = dbo_sim_now_ns(sim); /* of the run before: hosts cannot be earlier */
     for (uint32_t r = 0; r < sim->num_ranks; r++) {
         sim_rank *rank = &sim->ranks[r];
+        if (rank->host_ns < sim->now_ns)
+            rank->host_ns = sim->now_ns;
         rank->ended = false;
         rank->reason = SIM_AWAKE;
         rank->context = dbo_context_create(sim->options.contexts, sim->pool, rank_main, rank, err);
         if (!rank->context)
             return DBO_NO_MEMORY;
         rank->parked = rank->context;
-        sim_schedule(sim, sim->now_ns, SIM_FIRST_RANK + r);
+        sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + r);
     }
     return DBO_OK;
 }
 
 dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *err)
 {
+    if (sim->failed)
+        return dbo_fail(err, DBO_INVALID, "Make a new world.",
+                        "this world has failed and cannot run again: %s", sim->failure.message);
     sim->main = main;
     sim->main_arg = arg;
     sim->num_ended = sim->num_arrived = 0;
-    sim->failed = false;
     sim->world = dbo_context_adopt(sim->options.contexts, err);
     if (!sim->world)
         return DBO_NO_MEMORY;
