@@ -118,18 +118,27 @@ typedef struct dbo_op_io dbo_op_io;
  * The simulator calls it once, at the op's virtual start; what it wrote appears at the end. */
 typedef void (*dbo_ref_fn)(const dbo_op_io *io, const void *const *reads, void *const *writes);
 
+typedef struct dbo_op dbo_op;
+
+/* Enqueues an op's own kernels on a real device: called at its issue, inside a capture as well,
+ * with the device's native stream (CUDA: a cudaStream_t). What it returns is what the launch
+ * returns, with the sentence that it put into *err. The simulator has no native streams and calls
+ * `ref` alone. */
+typedef dbo_status (*dbo_enqueue_fn)(const dbo_op *op, void *stream, dbo_error *err);
+
 struct dbo_op_io {
     uint32_t num_reads, num_writes;
     const dbo_access *reads, *writes;
-    dbo_ref_fn ref; /* NULL: costs only */
-    const void *arg;
+    dbo_ref_fn ref;         /* NULL: costs only */
+    const void *arg;        /* the caller's, for both functions */
+    dbo_enqueue_fn enqueue; /* NULL: the device's own kernel of the kind */
 };
 
-typedef struct dbo_op {
+struct dbo_op {
     dbo_op_id id;
     const dbo_op_cost *cost;
     const dbo_op_io *io;       /* or NULL */
     const uint64_t *addresses; /* of the rank's buffers, by number; NULL without storage */
-} dbo_op;
+};
 
 #endif

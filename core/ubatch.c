@@ -14,10 +14,10 @@ static inline dbo_ubatch *running_ubatch(void)
     return dbo_context_local();
 }
 
+/* Who was refused is put before the sentence by the executor. */
 static dbo_status refuse(dbo_ubatch *u, const char *message)
 {
-    dbo_fail(&u->rank->failure, DBO_REFUSED, NULL, "ubatch %u: %s", u->id, message);
-    return DBO_REFUSED;
+    return dbo_fail(&u->rank->failure, DBO_REFUSED, NULL, "%s", message);
 }
 
 static inline void tell(const dbo_rank *rank, dbo_turn_event event, uint32_t ubatch, uint32_t arg)
@@ -265,6 +265,14 @@ static dbo_status make_events(dbo_rank *rank, uint32_t count, dbo_error *err)
     return DBO_OK;
 }
 
+/* The run's one error has been told; what else was refused on the way must not be taken for the
+ * cause of a later failure. */
+static void forget_failures(dbo_rank *rank)
+{
+    memset(&rank->failure, 0, sizeof rank->failure);
+    rank->seam.device->status(rank->seam.device_self, NULL);
+}
+
 dbo_status dbo_ubatches_run(dbo_rank *rank, uint32_t count, uint32_t step, dbo_ubatch_fn fn,
                             void *arg, dbo_error *err)
 {
@@ -292,7 +300,10 @@ dbo_status dbo_ubatches_run(dbo_rank *rank, uint32_t count, uint32_t step, dbo_u
     dbo_status status = dbo_executor_run(rank->executor, count, ubatch_main, &run, &own);
     rank->forward = outer;
     mark_turn(rank, DBO_MARK_MAIN, step);
-    if (status != DBO_OK && err)
+    if (status == DBO_OK)
+        return DBO_OK;
+    forget_failures(rank);
+    if (err)
         *err = own;
     return status;
 }

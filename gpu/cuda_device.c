@@ -64,9 +64,13 @@ dbo_status dbo_cuda_last_failure(const dbo_cuda *cuda, dbo_error *err)
     return cuda->failure.status;
 }
 
+/* Handed out once: a later failure must not be told with this sentence. */
 static dbo_status device_status(void *self, dbo_error *err)
 {
-    return dbo_cuda_last_failure(self, err);
+    dbo_cuda *cuda = self;
+    dbo_status status = dbo_cuda_last_failure(cuda, err);
+    memset(&cuda->failure, 0, sizeof cuda->failure);
+    return status;
 }
 
 dbo_status dbo_cuda_reserve(dbo_cuda *cuda, void *array_pointer, uint32_t *cap, uint32_t need,
@@ -107,6 +111,14 @@ static const dbo_host_ops host_ops = {.now_ns = host_now_ns, .cancelled = host_c
 
 /* ---- streams and events ---- */
 
+/* The caller's stream that takes the place of the rank's stream `number`, or NULL. */
+static cudaStream_t adopted(const dbo_cuda *cuda, uint32_t number)
+{
+    if (number > 1)
+        return NULL;
+    return number == 0 ? cuda->config.compute : cuda->config.comm;
+}
+
 static dbo_status stream_create(void *self, const char *name, dbo_stream *out)
 {
     dbo_cuda *cuda = self;
@@ -114,8 +126,9 @@ static dbo_status stream_create(void *self, const char *name, dbo_stream *out)
     DBO_TRY(dbo_cuda_enter(cuda));
     DBO_TRY(dbo_cuda_reserve(cuda, &cuda->streams, &cuda->cap_streams, cuda->num_streams + 1,
                              sizeof *cuda->streams));
-    cudaStream_t stream;
-    DBO_CUDA(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    cudaStream_t stream = adopted(cuda, cuda->num_streams);
+    if (!stream)
+        DBO_CUDA(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     *out = cuda->num_streams++;
     cuda->streams[*out] = stream;
     if (cuda->config.cupti)
@@ -295,16 +308,36 @@ static dbo_status launch_synthetic(dbo_cuda *cuda, cudaStream_t stream, const db
     return DBO_OK;
 }
 
+/* The caller's kernels, with the caller's sentence when they fail. */
+static dbo_status enqueue_own(dbo_cuda *cuda, cudaStream_t stream, const dbo_op *op)
+{
+    dbo_error error = {0};
+    dbo_status status = op->io->enqueue(op, stream, &error);
+    if (status == DBO_OK)
+        return DBO_OK;
+    if (error.status == DBO_OK)
+        return dbo_cuda_refuse(cuda, status, NULL, "The caller's kernel of kind %u failed: %s.",
+                               dbo_op_id_kind(op->id), dbo_status_text(status));
+    cuda->failure = error;
+    return status;
+}
+
+static dbo_status enqueue(dbo_cuda *cuda, cudaStream_t stream, const dbo_op *op)
+{
+    uint32_t kind = dbo_op_id_kind(op->id);
+    if (op->io && op->io->enqueue)
+        return enqueue_own(cuda, stream, op);
+    if (kind < DBO_KIND_COUNT && cuda->kernels[kind])
+        return cuda->kernels[kind](cuda, stream, op, cuda->kernel_args[kind]);
+    return launch_synthetic(cuda, stream, op);
+}
+
 static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
 {
     dbo_cuda *cuda = self;
-    uint32_t kind = dbo_op_id_kind(op->id);
     DBO_TRY(dbo_cuda_enter(cuda));
     dbo_cuda_op_begin(cuda, op->id, DBO_SPAN_RUN, stream);
-    dbo_status status =
-        kind < DBO_KIND_COUNT && cuda->kernels[kind]
-            ? cuda->kernels[kind](cuda, cuda->streams[stream], op, cuda->kernel_args[kind])
-            : launch_synthetic(cuda, cuda->streams[stream], op);
+    dbo_status status = enqueue(cuda, cuda->streams[stream], op);
     dbo_cuda_op_end(cuda);
     return status;
 }
@@ -403,7 +436,8 @@ void dbo_cuda_destroy(dbo_cuda *cuda)
     for (uint32_t i = 0; i < cuda->num_events; i++)
         event_destroy(cuda, i);
     for (uint32_t i = 0; i < cuda->num_streams; i++)
-        cudaStreamDestroy(cuda->streams[i]);
+        if (!adopted(cuda, i))
+            cudaStreamDestroy(cuda->streams[i]);
     free(cuda->streams);
     free(cuda->events);
     free(cuda->graphs);

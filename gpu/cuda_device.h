@@ -8,8 +8,9 @@
  *     dbo_cuda *cuda = dbo_cuda_create(&(dbo_cuda_config){.device = 0}, &err);
  *     dbo_cuda_fill(cuda, &seam);          // host, device, mem, graph
  *
- * Which kernel an op runs: the one registered for its kind (dbo_cuda_set_kernel); without one, an
- * op whose cost has fixed_ns >= 0 runs the synthetic kernel (synthetic.h), any other is refused.
+ * Which kernel an op runs: its own (`enqueue` of its io list); else the one registered for its kind
+ * (dbo_cuda_set_kernel); without one, an op whose cost has fixed_ns >= 0 runs the synthetic kernel
+ * (synthetic.h), any other is refused.
  *
  * Threads: calls come from whoever holds the rank's turn, one at a time. A capture must be begun
  * and ended by one OS thread (the runner's); other threads may issue into it in between.
@@ -34,6 +35,10 @@ typedef struct dbo_cuda_config {
     void *trace_self;
     dbo_cupti *cupti;      /* borrowed; ids of ops are pushed to it; NULL: no device records */
     const bool *cancelled; /* borrowed; set from outside ends a host_wait; may be NULL */
+    /* Streams of the caller's that become the rank's first two (compute, comm) instead of new ones;
+     * NULL: a new one. Borrowed: they outlive the dbo_cuda and are not destroyed by it. The legacy
+     * default stream cannot be adopted: it cannot be captured, and its handle is NULL. */
+    cudaStream_t compute, comm;
 } dbo_cuda_config;
 
 /* NULL with *err set on failure. Destroy waits for the device's work; NULL is fine. Every

@@ -159,6 +159,7 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
     if (options->trace && options->trace->op_issued)
         options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream, rank->host_ns);
     if (__builtin_expect(op->io != NULL, 0) && options->numeric && op->io->ref) {
+        DBO_TRY(sim_numeric_check(rank, op->io, op->addresses));
         item.numeric = sim_numeric_create(rank, op->io, op->addresses);
         if (!item.numeric)
             return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's outputs");

@@ -25,6 +25,24 @@ static void *resolve(const sim_rank *rank, uint64_t address)
     return (uint8_t *)rank->blocks[block - 1] + (uint32_t)address;
 }
 
+/* Has every access storage? An op that computes needs it. */
+static dbo_status check_accesses(sim_rank *rank, const dbo_access *accesses, uint32_t count,
+                                 const uint64_t *addresses)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!addresses || !resolve(rank, addresses[accesses[i].buffer]))
+            return sim_refuse(rank, DBO_INVALID,
+                              "an op that computes touches buffer %u, which has no storage",
+                              accesses[i].buffer);
+    return DBO_OK;
+}
+
+dbo_status sim_numeric_check(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses)
+{
+    DBO_TRY(check_accesses(rank, io->reads, io->num_reads, addresses));
+    return check_accesses(rank, io->writes, io->num_writes, addresses);
+}
+
 sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses)
 {
     size_t pointers = (size_t)io->num_reads + 2 * (size_t)io->num_writes;

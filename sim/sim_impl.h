@@ -215,6 +215,7 @@ void sim_capture_fini(sim_rank *rank);
 dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 
 /* numeric.c */
+dbo_status sim_numeric_check(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);
 sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);
 void sim_numeric_start(sim_numeric *numeric);
 void sim_numeric_publish(sim_numeric *numeric); /* and destroys */

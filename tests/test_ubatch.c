@@ -313,7 +313,7 @@ static void what_is_asserted(void **state)
 {
     (void)state;
     expect(2, from_the_wrong_stream, DBO_REFUSED, "",
-           "ubatch 0: ubatch 0: yields and switches from a stream that is not current");
+           "ubatch 0: yields and switches from a stream that is not current");
     expect(2, moved_during_its_yield, DBO_REFUSED, "0:R0@0 1:R2@0",
            "ubatch 0: was moved to another stream during its yield");
     expect(2, believes_in_another_stream, DBO_REFUSED, "0:R0@0",
