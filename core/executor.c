@@ -1,9 +1,10 @@
 /* executor.c: the ring of turns, with fibers.
  *
  * Invariant: exactly one context of the rank runs; every other living ubatch waits for its event.
- * So a hand-off sets the next one's event and switches straight to it; only when the next has ended
- * does control return to the runner, which looks for anybody whose event is set. Nobody: the ring
- * is stuck, and all are released with DBO_ABORTED. The thread executor is in executor_thread.c.
+ * So a hand-off sets the next one's event and switches straight to it. Only when the next has ended
+ * does somebody look for another whose event is set. Nobody: the ring is stuck, and all are
+ * released with DBO_ABORTED. Ubatch 0 runs on the caller's own stack. The thread executor is in
+ * executor_thread.c.
  */
 #include "core/executor_impl.h"
 
@@ -42,37 +43,6 @@ void dbo_executor_note_deadlock(dbo_executor *ex)
 
 /* ---- fibers ---- */
 
-static void fiber_body(void *arg)
-{
-    dbo_executor_slot *slot = arg;
-    dbo_executor *ex = slot->executor;
-    uint32_t me = (uint32_t)(slot - ex->slots);
-    for (;;) {
-        dbo_error error = {0};
-        slot->event = false;
-        dbo_status status = ex->aborted ? DBO_ABORTED : ex->fn(ex->arg, me, &error);
-        slot->done = true;
-        if (status != DBO_OK)
-            dbo_executor_note_failure(ex, me, status, &error);
-        dbo_executor_slot *next = &ex->slots[me + 1 == ex->num ? 0 : me + 1];
-        next->event = true;
-        dbo_context_switch(next->done || ex->aborted ? ex->runner : next->context);
-    }
-}
-
-static dbo_status make_contexts(dbo_executor *ex, uint32_t count, dbo_error *err)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        dbo_executor_slot *slot = &ex->slots[i];
-        slot->executor = ex;
-        if (!slot->context)
-            slot->context = dbo_context_create(DBO_CONTEXT_FIBER, ex->pool, fiber_body, slot, err);
-        if (!slot->context)
-            return err && err->status != DBO_OK ? err->status : DBO_NO_MEMORY;
-    }
-    return DBO_OK;
-}
-
 /* The living ubatch to continue: one with its event set, or any when all are being released. */
 static dbo_executor_slot *runnable(dbo_executor *ex, bool *living)
 {
@@ -88,34 +58,89 @@ static dbo_executor_slot *runnable(dbo_executor *ex, bool *living)
     return NULL;
 }
 
+/* Who goes on when the next of the ring cannot: whoever has a baton; nobody has: the ring is stuck,
+ * and all are released. The runner when all have ended. */
+static dbo_context *successor(dbo_executor *ex)
+{
+    bool living;
+    dbo_executor_slot *slot = runnable(ex, &living);
+    if (!slot && living) {
+        dbo_executor_note_deadlock(ex);
+        slot = runnable(ex, &living);
+    }
+    return slot ? slot->context : ex->runner;
+}
+
+static inline dbo_executor_slot *next_of(dbo_executor *ex, uint32_t me)
+{
+    return &ex->slots[me + 1 == ex->num ? 0 : me + 1];
+}
+
+/* One ubatch from its first turn to its end, which gives the baton on. */
+static void run_ubatch(dbo_executor_slot *slot)
+{
+    dbo_executor *ex = slot->executor;
+    uint32_t me = (uint32_t)(slot - ex->slots);
+    dbo_error error = {0};
+    slot->event = false;
+    dbo_status status = ex->aborted ? DBO_ABORTED : ex->fn(ex->arg, me, &error);
+    slot->done = true;
+    if (status != DBO_OK)
+        dbo_executor_note_failure(ex, me, status, &error);
+    next_of(ex, me)->event = true;
+}
+
+static void fiber_body(void *arg)
+{
+    dbo_executor_slot *slot = arg;
+    for (;;) {
+        run_ubatch(slot);
+        dbo_context_switch(successor(slot->executor));
+    }
+}
+
+/* Ubatch 0 has the runner's own context, which would only wait; the others have one each, kept from
+ * run to run. */
+static dbo_status make_contexts(dbo_executor *ex, dbo_error *err)
+{
+    ex->runner = dbo_context_self();
+    for (uint32_t i = 0; i < ex->num; i++) {
+        dbo_executor_slot *slot = &ex->slots[i];
+        slot->executor = ex;
+        if (i == 0)
+            slot->context = ex->runner;
+        else if (!slot->context)
+            slot->context = dbo_context_create(DBO_CONTEXT_FIBER, ex->pool, fiber_body, slot, err);
+        if (!slot->context)
+            return err && err->status != DBO_OK ? err->status : DBO_NO_MEMORY;
+    }
+    return DBO_OK;
+}
+
 static dbo_status run_fibers(dbo_executor *ex, dbo_error *err)
 {
-    DBO_TRY(make_contexts(ex, ex->num, err));
-    ex->runner = dbo_context_self();
+    DBO_TRY(make_contexts(ex, err));
     ex->slots[0].event = true;
+    run_ubatch(&ex->slots[0]);
     for (;;) {
-        bool living;
-        dbo_executor_slot *slot = runnable(ex, &living);
-        if (slot)
-            dbo_context_switch(slot->context);
-        else if (living)
-            dbo_executor_note_deadlock(ex);
-        else
+        dbo_context *to = successor(ex);
+        if (to == ex->runner)
             return DBO_OK;
+        dbo_context_switch(to);
     }
 }
 
 static dbo_status handoff_fibers(dbo_executor *ex, uint32_t me)
 {
-    dbo_executor_slot *own = &ex->slots[me];
-    dbo_executor_slot *next = &ex->slots[me + 1 == ex->num ? 0 : me + 1];
+    dbo_executor_slot *own = &ex->slots[me], *next = next_of(ex, me);
     if (__builtin_expect(ex->aborted, 0))
         return DBO_ABORTED;
     if (__builtin_expect(own->event, 0))
         return DBO_INTERNAL; /* a baton for me while I run */
     next->event = true;
-    if (next != own)
-        dbo_context_switch(next->done ? ex->runner : next->context);
+    dbo_context *to = __builtin_expect(next->done, 0) ? successor(ex) : next->context;
+    if (to != own->context)
+        dbo_context_switch(to);
     own->event = false;
     return __builtin_expect(ex->aborted, 0) ? DBO_ABORTED : DBO_OK;
 }
@@ -146,8 +171,8 @@ void dbo_executor_destroy(dbo_executor *ex)
         return;
     if (ex->kind == DBO_CONTEXT_THREAD)
         dbo_executor_thread_fini(ex);
-    for (uint32_t i = 0; i < ex->max; i++)
-        dbo_context_destroy(ex->slots[i].context);
+    for (uint32_t i = 1; i < ex->max && ex->kind == DBO_CONTEXT_FIBER; i++)
+        dbo_context_destroy(ex->slots[i].context); /* ubatch 0's is the runner's */
     free(ex);
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 typedef struct dbo_executor_slot {
-    dbo_context *context; /* fibers: kept from run to run; threads: adopted by each */
+    dbo_context *context; /* fibers only: where the ubatch continues */
     dbo_executor *executor;
     bool event; /* the baton is here */
     bool waiting;
