@@ -170,10 +170,15 @@ typedef enum dbo_span_part {
 typedef struct dbo_span {
     dbo_op_id id;
     int64_t start_ns, end_ns;
-    uint64_t bytes : 40; /* moved by a transfer, else 0 */
-    uint64_t sms : 12;   /* occupied while running; on a GPU the most that it can occupy */
-    uint64_t part : 4;   /* dbo_span_part */
-    uint64_t stream : 8; /* that it was issued to, at a replay too */
+    union {
+        struct {
+            uint64_t bytes : 40; /* moved by a transfer, else 0 */
+            uint64_t sms : 12;   /* occupied while running; on a GPU the most that it can occupy */
+            uint64_t part : 4;   /* dbo_span_part */
+            uint64_t stream : 8; /* that it was issued to, at a replay too */
+        };
+        uint64_t packed; /* all four, the first in the lowest bits */
+    };
 } dbo_span;
 
 typedef enum dbo_mark_kind {

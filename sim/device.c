@@ -121,54 +121,80 @@ static dbo_status device_wait(void *self, dbo_stream stream, dbo_event event)
 
 /* ---- launching ---- */
 
-static void cost_op(const sim_rank *rank, const dbo_op_cost *cost, sim_item *item)
+static inline dbo_op_time cost_op(const sim_rank *rank, const dbo_op_cost *cost)
 {
-    if (cost->fixed_ns >= 0 && cost->fixed_sms == 0) {
-        item->ns = cost->fixed_ns;
-        return;
+    const dbo_hardware *hardware = rank->sim->options.hardware;
+    dbo_op_time time = {.ns = cost->fixed_ns};
+    if (cost->fixed_ns >= 0 && cost->fixed_sms == 0)
+        return time;
+    if (hardware) {
+        dbo_cost_ns(hardware, cost, rank->compute_sms, &time);
+        return time;
     }
-    if (!rank->sim->options.hardware) {
-        item->ns = cost->fixed_ns >= 0 ? cost->fixed_ns : 0;
-        item->sms = cost->fixed_sms < SIM_DEFAULT_SMS ? cost->fixed_sms : SIM_DEFAULT_SMS;
-        return;
-    }
-    dbo_op_time time;
-    dbo_cost_ns(rank->sim->options.hardware, cost, rank->compute_sms, &time);
-    item->ns = time.ns;
-    item->sms = (uint16_t)time.sms;
-    item->hbm_mbps = time.hbm_mbps;
+    if (time.ns < 0)
+        time.ns = 0;
+    time.sms = cost->fixed_sms < SIM_DEFAULT_SMS ? cost->fixed_sms : SIM_DEFAULT_SMS;
+    return time;
+}
+
+/* The op's private outputs, if it is to compute. */
+static dbo_status make_numeric(sim_rank *rank, const dbo_op *op, sim_numeric **out)
+{
+    if (!rank->sim->options.numeric || !op->io->ref)
+        return DBO_OK;
+    DBO_TRY(sim_numeric_check(rank, op->io, op->addresses));
+    *out = sim_numeric_create(rank, op->io, op->addresses);
+    return *out ? DBO_OK : sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's outputs");
+}
+
+static inline void write_op(const sim_rank *rank, const dbo_op *op, dbo_op_time time,
+                            sim_numeric *numeric, sim_item *item)
+{
+    *item = (sim_item){.kind = SIM_OP,
+                       .sms = (uint16_t)time.sms,
+                       .not_before = rank->host_ns,
+                       .ns = time.ns,
+                       .id = op->id,
+                       .hbm_mbps = time.hbm_mbps,
+                       .numeric = numeric};
 }
 
 /* Queues the op, or puts it into the capture. */
-static dbo_status enqueue_op(sim_rank *rank, dbo_stream stream, sim_item *item)
+static inline dbo_status issue_op(sim_rank *rank, dbo_stream stream, const dbo_op *op,
+                                  dbo_op_time time, sim_numeric *numeric)
 {
-    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
-        return sim_capture_item(rank, stream, item, NULL);
-    return sim_issue(rank, rank->streams[stream], item);
+    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream)) {
+        sim_item captured;
+        write_op(rank, op, time, numeric, &captured);
+        return sim_capture_item(rank, stream, &captured, NULL);
+    }
+    uint32_t entity = rank->streams[stream];
+    sim_item *item = sim_reserve(rank, entity);
+    if (!item)
+        return DBO_ABORTED;
+    write_op(rank, op, time, numeric, item);
+    sim_queue(rank->sim, entity, item);
+    return DBO_OK;
 }
 
 static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
 {
     sim_rank *rank = self;
     const dbo_sim_options *options = &rank->sim->options;
-    sim_item item = {.kind = SIM_OP, .id = op->id};
-    cost_op(rank, op->cost, &item);
-    if (__builtin_expect(item.ns >= SIM_MAX_NS, 0))
+    dbo_op_time time = cost_op(rank, op->cost);
+    if (__builtin_expect(time.ns >= SIM_MAX_NS, 0))
         return sim_refuse(rank, DBO_LIMIT, "an op of %.3g s takes longer than can be simulated",
-                          (double)item.ns / 1e9);
+                          (double)time.ns / 1e9);
     if (options->trace && options->trace->op_issued)
         options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream, rank->host_ns);
-    if (__builtin_expect(op->io != NULL, 0) && options->numeric && op->io->ref) {
-        DBO_TRY(sim_numeric_check(rank, op->io, op->addresses));
-        item.numeric = sim_numeric_create(rank, op->io, op->addresses);
-        if (!item.numeric)
-            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's outputs");
-        dbo_status status = enqueue_op(rank, stream, &item);
-        if (status != DBO_OK)
-            sim_numeric_destroy(item.numeric);
-        return status;
-    }
-    return enqueue_op(rank, stream, &item);
+    if (__builtin_expect(op->io == NULL, 1))
+        return issue_op(rank, stream, op, time, NULL);
+    sim_numeric *numeric = NULL;
+    DBO_TRY(make_numeric(rank, op, &numeric));
+    dbo_status status = issue_op(rank, stream, op, time, numeric);
+    if (status != DBO_OK)
+        sim_numeric_destroy(numeric);
+    return status;
 }
 
 /* ---- asking ---- */

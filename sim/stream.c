@@ -45,6 +45,7 @@ uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_err
                                                   .due = -1,
                                                   .first_wait = SIM_NO_WAIT,
                                                   .last_wait = SIM_NO_WAIT,
+                                                  .first_count = UINT64_MAX,
                                                   .room = sim->options.queue_depth,
                                                   .next_member = SIM_NONE};
     return sim->num_streams++;
@@ -63,13 +64,13 @@ void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint3
 {
     if (!sim->options.trace)
         return;
+    /* One word is one store; four bit-fields are a dozen steps. */
+    uint64_t bytes = item->kind >= SIM_MEET ? item->bytes & DBO_SPAN_MAX_BYTES : 0;
     const dbo_span span = {.id = item->id,
                            .start_ns = start_ns,
                            .end_ns = end_ns,
-                           .bytes = (item->kind >= SIM_MEET ? item->bytes : 0) & DBO_SPAN_MAX_BYTES,
-                           .sms = item->sms & 0xfffu,
-                           .part = (unsigned)part & 0xfu,
-                           .stream = number & 0xffu};
+                           .packed = bytes | (uint64_t)(item->sms & 0xfffu) << 40 |
+                                     (uint64_t)part << 52 | (uint64_t)(number & 0xffu) << 56};
     sim->options.trace->span(sim->options.trace_self, &span);
 }
 
@@ -93,20 +94,23 @@ static void release_waits(dbo_sim *sim, sim_stream *s)
         uint64_t number = SIM_WAIT_NUMBER(s->first_wait);
         sim_stream *waiting = &sim->streams[index];
         sim_item *item = &waiting->ring[number & waiting->mask];
-        if (item->count > s->resolved)
+        if (item->count > s->resolved) {
+            s->first_count = item->count;
             return;
+        }
         item->ready_ns = s->end_ns;
         s->first_wait = item->next_wait;
         if (waiting->resolved == number && waiting->state == SIM_BLOCKED)
             sim_look_at(sim, index);
     }
     s->last_wait = SIM_NO_WAIT;
+    s->first_count = UINT64_MAX;
 }
 
 /* The head ends then. */
-static inline void resolve(dbo_sim *sim, sim_stream *s, int64_t end_ns)
+static inline void resolve(dbo_sim *sim, sim_stream *s, sim_item *head, int64_t end_ns)
 {
-    sim_head(s)->end_ns = end_ns;
+    head->end_ns = end_ns;
     s->end_ns = end_ns;
     s->resolved++;
     s->state = SIM_READY;
@@ -116,7 +120,7 @@ static inline void resolve(dbo_sim *sim, sim_stream *s, int64_t end_ns)
             sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours",
                      (double)SIM_MAX_NS / 3.6e12);
     }
-    if (s->first_wait != SIM_NO_WAIT)
+    if (s->resolved >= s->first_count)
         release_waits(sim, s);
     if (__builtin_expect(s->host_count != 0, 0) && s->resolved >= s->host_count) {
         s->host_count = 0;
@@ -133,11 +137,11 @@ static const dbo_span_part part_of_kind[] = {[SIM_OP] = DBO_SPAN_RUN,
 /* The head has run; its span, its resources, its end. */
 static inline void end_head(dbo_sim *sim, sim_stream *s, int64_t start_ns, int64_t end_ns)
 {
-    const sim_item *head = sim_head(s);
+    sim_item *head = sim_head(s);
     sim_push_span(sim, head, part_of_kind[head->kind], s->number, start_ns, end_ns);
     if (head->kind == SIM_MEET || head->kind == SIM_RECV)
         sim_meet_leave(sim, head);
-    resolve(sim, s, end_ns);
+    resolve(sim, s, head, end_ns);
 }
 
 /* A head that must meet others in time: now, or by an event at its start. */
@@ -214,7 +218,7 @@ static void advance(dbo_sim *sim, uint32_t index)
         else if (head->ready_ns == SIM_UNKNOWN)
             s->state = SIM_BLOCKED;
         else
-            resolve(sim, s, head->ready_ns > at ? head->ready_ns : at);
+            resolve(sim, s, head, head->ready_ns > at ? head->ready_ns : at);
     }
 }
 
@@ -293,18 +297,25 @@ static bool free_place(sim_stream *s, int64_t host_ns)
     return true;
 }
 
-/* Puts the item into its place; whoever calls then lets the stream go on. */
-static inline dbo_status put(dbo_sim *sim, sim_stream *s, const sim_item *item)
+/* The place of the stream's next item, to be issued at host_ns; NULL: no memory. Items are written
+ * where they stay: a copy would wait for the narrow stores that made it. */
+static inline sim_item *next_place(dbo_sim *sim, sim_stream *s, int64_t host_ns)
 {
     while (__builtin_expect(s->issued - s->oldest > s->mask || !s->ring, 0))
-        if (!free_place(s, item->not_before) && !grow_ring(sim, s))
-            return sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
-    sim_item *place = &s->ring[s->issued++ & s->mask];
-    *place = *item;
+        if (!free_place(s, host_ns) && !grow_ring(sim, s)) {
+            sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
+            return NULL;
+        }
+    return &s->ring[s->issued & s->mask];
+}
+
+/* The item in its place counts from now on; whoever calls then lets the stream go on. */
+static inline void take_place(sim_stream *s, sim_item *item)
+{
+    s->issued++;
     if (s->floor_ns > item->not_before)
-        place->not_before = s->floor_ns;
+        item->not_before = s->floor_ns;
     s->floor_ns = 0;
-    return DBO_OK;
 }
 
 /* The stream has a new item; if it is the head, it may be able to go on. */
@@ -318,10 +329,19 @@ static inline void go_on(dbo_sim *sim, uint32_t index)
         sim_settle(sim);
 }
 
+void sim_queue(dbo_sim *sim, uint32_t index, sim_item *item)
+{
+    take_place(&sim->streams[index], item);
+    go_on(sim, index);
+}
+
 dbo_status sim_enqueue(dbo_sim *sim, uint32_t index, const sim_item *item)
 {
-    DBO_TRY(put(sim, &sim->streams[index], item));
-    go_on(sim, index);
+    sim_item *place = next_place(sim, &sim->streams[index], item->not_before);
+    if (!place)
+        return DBO_NO_MEMORY;
+    *place = *item;
+    sim_queue(sim, index, place);
     return DBO_OK;
 }
 
@@ -352,25 +372,40 @@ dbo_status sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)
 
 /* The host waits until the stream's launch queue has room. Launches alone count: whether a wait
  * became an item depends on what was known at its issue, which must not show in times. */
-static inline dbo_status make_room(sim_rank *rank, uint32_t index)
+static dbo_status make_room(sim_rank *rank, uint32_t index)
 {
     sim_stream *s = &rank->sim->streams[index];
     uint64_t oldest = s->oldest;
-    if (s->room-- > 0)
-        return DBO_OK;
     while (s->room < 0)
         pass_oldest(s);
     /* A rank that never parks must be stoppable, too. */
     if (__builtin_expect((oldest ^ s->oldest) >> 12 != 0, 0))
         DBO_TRY(sim_poll_now(rank->sim));
-    return sim_host_await(rank, index, s->oldest);
+    if (s->oldest > s->resolved)
+        return sim_host_await(rank, index, s->oldest);
+    int64_t end_ns = s->ring[(s->oldest - 1) & s->mask].end_ns;
+    if (end_ns > rank->host_ns)
+        sim_skip(rank, end_ns);
+    return DBO_OK;
 }
 
-dbo_status sim_issue(sim_rank *rank, uint32_t index, sim_item *item)
+sim_item *sim_reserve(sim_rank *rank, uint32_t index)
 {
-    DBO_TRY(make_room(rank, index));
-    item->not_before = rank->host_ns;
-    return sim_enqueue(rank->sim, index, item);
+    dbo_sim *sim = rank->sim;
+    if (--sim->streams[index].room < 0 && make_room(rank, index) != DBO_OK)
+        return NULL;
+    return next_place(sim, &sim->streams[index], rank->host_ns);
+}
+
+dbo_status sim_issue(sim_rank *rank, uint32_t index, const sim_item *item)
+{
+    sim_item *place = sim_reserve(rank, index);
+    if (!place)
+        return DBO_ABORTED;
+    *place = *item;
+    place->not_before = rank->host_ns;
+    sim_queue(rank->sim, index, place);
+    return DBO_OK;
 }
 
 /* ---- waits ---- */
@@ -397,35 +432,50 @@ static void add_wait(dbo_sim *sim, sim_stream *target, uint64_t wait)
     *link = wait;
     if (item->next_wait == SIM_NO_WAIT)
         target->last_wait = wait;
+    if (link == &target->first_wait)
+        target->first_count = item->count;
+}
+
+/* A wait stands in its place: binds it to its target, and lets the stream go on. */
+static void queue_wait(dbo_sim *sim, uint32_t index, sim_item *item)
+{
+    sim_stream *s = &sim->streams[index], *target = &sim->streams[item->peer];
+    item->ready_ns = sim_end_of(target, item->count, item->not_before);
+    item->next_wait = SIM_NO_WAIT;
+    uint64_t number = s->issued;
+    take_place(s, item);
+    if (item->ready_ns == SIM_UNKNOWN)
+        add_wait(sim, target, SIM_WAIT_AT(index, number));
+    go_on(sim, index);
 }
 
 dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t index, const sim_item *wait)
 {
-    sim_stream *s = &sim->streams[index], *target = &sim->streams[wait->peer];
-    sim_item item = *wait;
-    item.ready_ns = sim_end_of(target, item.count, item.not_before);
-    item.next_wait = SIM_NO_WAIT;
-    uint64_t number = s->issued;
-    DBO_TRY(put(sim, s, &item));
-    if (item.ready_ns == SIM_UNKNOWN)
-        add_wait(sim, target, SIM_WAIT_AT(index, number));
-    go_on(sim, index);
+    sim_item *place = next_place(sim, &sim->streams[index], wait->not_before);
+    if (!place)
+        return DBO_NO_MEMORY;
+    *place = *wait;
+    queue_wait(sim, index, place);
     return DBO_OK;
 }
 
 dbo_status sim_issue_wait(sim_rank *rank, uint32_t index, uint32_t peer, uint64_t count)
 {
     dbo_sim *sim = rank->sim;
+    sim_stream *s = &sim->streams[index];
     int64_t end_ns = sim_end_of(&sim->streams[peer], count, rank->host_ns);
     if (end_ns != SIM_UNKNOWN) {
-        sim_stream *s = &sim->streams[index];
         if (end_ns > rank->host_ns && end_ns > s->floor_ns)
             s->floor_ns = end_ns;
         return DBO_OK;
     }
-    const sim_item item = {
-        .kind = SIM_WAIT, .not_before = rank->host_ns, .peer = peer, .count = count};
-    return sim_enqueue_wait(sim, index, &item);
+    sim_item *place = next_place(sim, s, rank->host_ns);
+    if (!place)
+        return DBO_NO_MEMORY;
+    *place =
+        (sim_item){.kind = SIM_WAIT, .not_before = rank->host_ns, .peer = peer, .count = count};
+    queue_wait(sim, index, place);
+    return DBO_OK;
 }
 
 dbo_status sim_flush_wait(sim_rank *rank, uint32_t index)

@@ -81,6 +81,7 @@ typedef struct sim_stream {
     int64_t end_ns;   /* of the last resolved item */
     int64_t floor_ns; /* the next item starts no earlier: waits that were known at issue */
     uint64_t first_wait, last_wait; /* items that wait for this stream, by their count */
+    uint64_t first_count;           /* of the first one; UINT64_MAX: there is none */
     uint64_t host_count;            /* the rank's host waits for so many items; 0: it does not */
     int64_t due, started;
     uint32_t next_member; /* of the meet that the head waits in */
@@ -92,8 +93,13 @@ typedef struct sim_stream {
 
 uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
 void sim_stream_fini(sim_stream *stream);
-/* Waits for room, stamps the host time, queues. Waits take no room and need none. */
-dbo_status sim_issue(sim_rank *rank, uint32_t stream, sim_item *item);
+/* Waits for room and gives the place of the stream's next launch; the caller writes all of it, with
+ * the rank's host time of now as not_before, and queues it before anything else is issued there.
+ * NULL: the world has failed. Waits take no room and need none. */
+sim_item *sim_reserve(sim_rank *rank, uint32_t stream);
+void sim_queue(dbo_sim *sim, uint32_t stream, sim_item *item);
+/* Both, for an item that exists already; stamps the host time. */
+dbo_status sim_issue(sim_rank *rank, uint32_t stream, const sim_item *item);
 /* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
 dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
 dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);

@@ -104,16 +104,21 @@ dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...
 
 /* ---- parking ---- */
 
-static void mark(sim_rank *rank, dbo_mark_kind kind)
+static void push_mark(const sim_rank *rank, dbo_mark_kind kind)
 {
     const dbo_sim_options *options = &rank->sim->options;
-    if (!options->trace || !options->trace->mark)
-        return;
     const dbo_mark m = {.host_ns = rank->host_ns,
                         .rank = (uint16_t)rank->id,
                         .ubatch = DBO_MARK_MAIN,
                         .kind = (uint8_t)kind};
     options->trace->mark(options->trace_self, &m);
+}
+
+static inline void mark(const sim_rank *rank, dbo_mark_kind kind)
+{
+    const dbo_trace_ops *trace = rank->sim->options.trace;
+    if (trace && trace->mark)
+        push_mark(rank, kind);
 }
 
 dbo_status sim_park(sim_rank *rank, sim_reason reason)

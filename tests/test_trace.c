@@ -68,6 +68,11 @@ static void a_span_fits_in_32_bytes(void **state)
     assert_int_equal(span.sms, 4095);
     assert_int_equal(span.part, 15);
     assert_int_equal(span.stream, 255);
+    span.packed = UINT64_C(7) | UINT64_C(5) << 40 | UINT64_C(3) << 52 | UINT64_C(9) << 56;
+    assert_int_equal(span.bytes, 7);
+    assert_int_equal(span.sms, 5);
+    assert_int_equal(span.part, 3);
+    assert_int_equal(span.stream, 9);
 }
 
 static void text_grows(void **state)
