@@ -100,13 +100,28 @@ const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, u
     const sim_capture *c = rank->capture;
     for (uint32_t i = c->num_nodes; i-- > 0;) {
         const capture_node *node = &c->nodes[i];
-        if (node->item.kind != SIM_SEND || node->item.slot != slot ||
-            node->item.sequence != sequence)
+        if (node->item.slot != slot || node->item.sequence != sequence)
+            continue;
+        if (node->item.kind == SIM_RECV)
+            return NULL;
+        if (node->item.kind != SIM_SEND)
             continue;
         *id = node->item.id;
         return &node->transfer;
     }
     return NULL;
+}
+
+dbo_status sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream)
+{
+    const sim_capture *c = rank->capture;
+    uint32_t index = index_in(c, stream);
+    for (uint32_t i = c->num_nodes; i-- > 0;)
+        if (c->nodes[i].item.kind == SIM_MEET && c->nodes[i].item.slot == slot &&
+            c->nodes[i].item.sequence == sequence && c->nodes[i].stream == index)
+            return DBO_OK;
+    return sim_refuse(rank, DBO_UNSUPPORTED,
+                      "in a capture, a transfer is finished on another stream than its post's");
 }
 
 dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream)
@@ -257,6 +272,7 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
     if (item.kind == SIM_SEND || item.kind == SIM_MEET)
         DBO_TRY(sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
                               item.kind == SIM_SEND ? &node->transfer : NULL));
+    sim->streams[entities[node->stream]].room--; /* whoever launches next waits for it */
     return sim_enqueue(sim, entities[node->stream], &item);
 }
 

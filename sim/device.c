@@ -350,6 +350,9 @@ static dbo_status check_options(const dbo_sim_options *o, uint32_t num_classes, 
     if (num_classes > o->num_ranks)
         return dbo_fail(err, DBO_INVALID, NULL, "more classes (%u) than ranks (%u)", num_classes,
                         o->num_ranks);
+    if (num_classes < o->num_ranks && !o->class_of)
+        return dbo_fail(err, DBO_INVALID, NULL, "%u classes stand for %u ranks without class_of",
+                        num_classes, o->num_ranks);
     for (uint32_t r = 0; r < o->num_ranks; r++)
         if (o->class_of && o->class_of[r] >= num_classes)
             return dbo_fail(err, DBO_INVALID, NULL, "rank %u is of class %u, there are %u", r,

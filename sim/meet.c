@@ -14,12 +14,28 @@
 
 #include <stdlib.h>
 
-#define HANDLE(slot, sequence)  ((uint32_t)(slot) << 28 | ((sequence)&0x0fffffffu))
-#define HANDLE_SLOT(handle)     ((handle) >> 28)
-#define HANDLE_SEQUENCE(handle) ((handle)&0x0fffffffu)
-#define NO_RANK_MASK            (~((uint64_t)(DBO_MAX_RANKS - 1) << 36))
+/* A handle: slot 4 bits, posted in a capture 1, the lower bits of its number on the communicator.
+ */
+#define HANDLE_BITS         27
+#define HANDLE_MASK         ((1u << HANDLE_BITS) - 1)
+#define HANDLE_CAPTURED     (1u << HANDLE_BITS)
+#define HANDLE(slot, seq)   ((uint32_t)(slot) << 28 | ((seq)&HANDLE_MASK))
+#define HANDLE_SLOT(handle) ((handle) >> 28)
+#define NO_RANK_MASK        (~((uint64_t)(DBO_MAX_RANKS - 1) << 36))
 
 /* ---- communicators ---- */
+
+/* The number of an eager handle's transfer, all bits: the last one that ends in the handle's. */
+static uint32_t sequence_of(const sim_rank *rank, dbo_a2a_handle handle)
+{
+    uint32_t last = rank->posted[HANDLE_SLOT(handle)] - 1;
+    return last - ((last - handle) & HANDLE_MASK);
+}
+
+static bool is_live(const sim_comm *comm, uint32_t sequence)
+{
+    return sequence - comm->oldest < comm->newest - comm->oldest;
+}
 
 static sim_meet *meet_at(dbo_sim *sim, uint32_t slot, uint32_t sequence)
 {
@@ -41,12 +57,15 @@ static bool grow_comm(sim_comm *comm)
     return true;
 }
 
-static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, bool flights)
+static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, uint32_t rank, bool flights)
 {
     if ((!comm->meets || comm->newest - comm->oldest > comm->mask) && !grow_comm(comm))
         return sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
     sim_meet *meet = &comm->meets[comm->newest++ & comm->mask];
-    *meet = (sim_meet){.id = id & NO_RANK_MASK, .first_member = SIM_NONE, .first_host = SIM_NONE};
+    *meet = (sim_meet){.id = id & NO_RANK_MASK,
+                       .opened_by = rank,
+                       .first_member = SIM_NONE,
+                       .first_host = SIM_NONE};
     if (!flights)
         return DBO_OK;
     meet->transfers = calloc(sim->num_ranks, sizeof *meet->transfers);
@@ -57,15 +76,16 @@ dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_
                          uint32_t rank, const sim_transfer *transfer)
 {
     sim_comm *comm = &sim->comms[slot];
-    while (sequence - comm->oldest >= comm->newest - comm->oldest)
-        DBO_TRY(open_meet(sim, comm, id, sim->options.transport == DBO_SIM_LL));
+    if (!is_live(comm, sequence))
+        DBO_TRY(open_meet(sim, comm, id, rank, sim->options.transport == DBO_SIM_LL));
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (meet->id != (id & NO_RANK_MASK))
         return sim_fail(sim, DBO_REFUSED,
-                        "rank %u posts %s of layer %u as transfer %u of ubatch %u, another rank "
-                        "posted %s of layer %u",
-                        rank, dbo_op_kind_name(dbo_op_id_kind(id)), dbo_op_id_layer(id), sequence,
-                        slot, dbo_op_kind_name(dbo_op_id_kind(meet->id)),
+                        "rank %u posts %s of step %u, layer %u as transfer %u of ubatch %u, rank "
+                        "%u posted %s of step %u, layer %u",
+                        rank, dbo_op_kind_name(dbo_op_id_kind(id)), dbo_op_id_step(id),
+                        dbo_op_id_layer(id), sequence, slot, meet->opened_by,
+                        dbo_op_kind_name(dbo_op_id_kind(meet->id)), dbo_op_id_step(meet->id),
                         dbo_op_id_layer(meet->id));
     if (transfer && meet->transfers)
         meet->transfers[rank] = *transfer;
@@ -155,9 +175,11 @@ dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle)
     if (rank->capture)
         return sim_refuse(rank, DBO_REFUSED,
                           "the host waits for receive counts inside a graph capture");
-    uint32_t slot = HANDLE_SLOT(handle), sequence = HANDLE_SEQUENCE(handle);
-    const sim_comm *comm = &sim->comms[slot];
-    if (sequence - (comm->oldest & 0x0fffffffu) >= comm->newest - comm->oldest)
+    uint32_t slot = HANDLE_SLOT(handle), sequence = sequence_of(rank, handle);
+    if (handle & HANDLE_CAPTURED)
+        return sim_refuse(rank, DBO_REFUSED,
+                          "the host waits for receive counts of a transfer that was captured");
+    if (!is_live(&sim->comms[slot], sequence))
         return DBO_OK; /* long through */
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (meet->arrived == sim->num_ranks) {
@@ -311,7 +333,7 @@ dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *ou
     trace_issue(rank, args->id, ll ? DBO_SPAN_SEND : DBO_SPAN_RUN, args->stream);
     if (sim_captures(rank, args->stream)) {
         item.sequence = sim_capture_post(rank, slot);
-        *out = HANDLE(slot, item.sequence);
+        *out = HANDLE(slot, item.sequence) | HANDLE_CAPTURED;
         return sim_capture_item(rank, args->stream, &item, ll ? &transfer : NULL);
     }
     item.sequence = rank->posted[slot]++;
@@ -323,27 +345,64 @@ dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *ou
     return sim_issue(rank, rank->streams[args->stream], &item);
 }
 
-dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
+/* HT: the data is on the stream of the post; another one that wants it waits. The place of the
+ * transfer is looked up from the tails: it is rarely far. Not found: overwritten, so it is over. */
+static dbo_status finish_ht(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream)
 {
     dbo_sim *sim = rank->sim;
-    if (sim->options.transport != DBO_SIM_LL)
-        return DBO_OK; /* the data is on the stream that it was posted on */
-    sim_item item = {.kind = SIM_RECV,
-                     .slot = (uint8_t)HANDLE_SLOT(handle),
-                     .sequence = HANDLE_SEQUENCE(handle)};
-    const sim_transfer *transfer;
-    if (sim_captures(rank, stream)) {
-        transfer = sim_captured_transfer(rank, item.slot, item.sequence, &item.id);
-    } else {
-        const sim_meet *meet = meet_at(sim, item.slot, item.sequence);
-        transfer = &meet->transfers[rank->id];
-        item.id = meet->id | (uint64_t)rank->id << 36;
+    for (uint32_t i = 0; i < rank->num_streams; i++) {
+        uint32_t entity = rank->streams[(stream + i) % rank->num_streams];
+        const sim_stream *s = &sim->streams[entity];
+        for (uint64_t n = s->issued; n > 0 && s->issued - n <= s->mask; n--) {
+            const sim_item *item = &s->ring[(n - 1) & s->mask];
+            if (item->kind != SIM_MEET || item->slot != slot || item->sequence != sequence)
+                continue;
+            return i == 0 ? DBO_OK : sim_issue_wait(rank, rank->streams[stream], entity, n);
+        }
     }
+    return DBO_OK;
+}
+
+/* LL: what is received, and the id of its transfer; NULL: nothing is, any more. */
+static const sim_transfer *take_transfer(sim_rank *rank, bool captured, uint32_t slot,
+                                         uint32_t sequence, dbo_op_id *id)
+{
+    dbo_sim *sim = rank->sim;
+    if (captured)
+        return sim_captured_transfer(rank, slot, sequence, id);
+    if (!is_live(&sim->comms[slot], sequence))
+        return NULL;
+    const sim_meet *meet = meet_at(sim, slot, sequence);
+    sim_transfer *transfer = &meet->transfers[rank->id];
+    if (transfer->finished)
+        return NULL;
+    transfer->finished = true;
+    *id = meet->id | (uint64_t)rank->id << 36;
+    return transfer;
+}
+
+dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
+{
+    bool captured = sim_captures(rank, stream);
+    uint32_t slot = HANDLE_SLOT(handle);
+    uint32_t sequence = captured ? handle & HANDLE_MASK : sequence_of(rank, handle);
+    if (((handle & HANDLE_CAPTURED) != 0) != captured)
+        return sim_refuse(rank, DBO_REFUSED,
+                          captured ? "a transfer posted before a capture is finished inside it"
+                                   : "a transfer posted in a capture is finished outside of it");
+    if (rank->sim->options.transport != DBO_SIM_LL)
+        return captured ? sim_capture_finish(rank, slot, sequence, stream)
+                        : finish_ht(rank, slot, sequence, stream);
+    sim_item item = {.kind = SIM_RECV, .slot = (uint8_t)slot, .sequence = sequence};
+    const sim_transfer *transfer = take_transfer(rank, captured, slot, sequence, &item.id);
+    if (!transfer)
+        return sim_refuse(rank, DBO_REFUSED, "transfer %u of ubatch %u is finished twice", sequence,
+                          slot);
     item.ns = transfer->recv_ns;
     item.sms = transfer->recv_sms;
     item.bytes = transfer->bytes;
     trace_issue(rank, item.id, DBO_SPAN_RECV, stream);
-    if (sim_captures(rank, stream))
+    if (captured)
         return sim_capture_item(rank, stream, &item, NULL);
     return sim_issue(rank, rank->streams[stream], &item);
 }

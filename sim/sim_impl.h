@@ -45,7 +45,7 @@ typedef struct sim_transfer { /* LL: one rank's part in a meet */
     int64_t sent_ns, landed_ns; /* its send began; its bytes are everywhere */
     uint64_t bytes;
     uint16_t recv_sms;
-    bool sent;
+    bool sent, finished;
 } sim_transfer;
 
 typedef struct sim_event {
@@ -112,6 +112,7 @@ struct sim_rank {
 
 typedef struct sim_meet {
     dbo_op_id id; /* without the rank */
+    uint32_t opened_by;
     uint32_t arrived, completed;
     int64_t start_ns;        /* the latest arrival so far */
     int64_t landed_ns;       /* LL: the latest landing so far */
@@ -207,8 +208,11 @@ dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *i
 dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream);
 dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 uint32_t sim_capture_post(sim_rank *rank, uint32_t slot); /* its number within the graph */
+/* LL: a transfer of the capture that has not been finished in it, or NULL. */
 const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
                                           dbo_op_id *id);
+/* HT: refuses unless the transfer of the capture was posted on this stream. */
+dbo_status sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream);
 void sim_capture_fini(sim_rank *rank);
 
 /* device.c */

@@ -159,28 +159,33 @@ void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns)
 
 /* ---- what everybody waits for, when nothing can move ---- */
 
-static void describe_item(char *out, size_t size, const sim_item *item)
+/* The lowest rank that has not come to the meet, or not sent (LL). */
+static uint32_t missing_rank(dbo_sim *sim, const sim_meet *meet)
 {
-    snprintf(out, size, "%s of ubatch %u, layer %u", dbo_op_kind_name(dbo_op_id_kind(item->id)),
-             dbo_op_id_ubatch(item->id), dbo_op_id_layer(item->id));
-}
-
-/* The lowest rank that has not come to the meet of a stream's head; SIM_NONE: all have. */
-static uint32_t missing_rank(dbo_sim *sim, const sim_item *item)
-{
-    const sim_comm *comm = &sim->comms[item->slot];
-    if (item->sequence - comm->oldest >= comm->newest - comm->oldest)
-        return 0;
-    const sim_meet *meet = &comm->meets[item->sequence & comm->mask];
-    for (uint32_t r = 0; r < sim->num_ranks; r++) {
-        bool here = false;
+    uint32_t r = 0;
+    for (; r + 1 < sim->num_ranks; r++) {
+        bool here = sim_has_sent(meet, r);
         for (uint32_t s = meet->first_member; s != SIM_NONE && !here;
              s = sim->streams[s].next_member)
             here = sim->streams[s].rank == r && sim_head(&sim->streams[s])->kind == SIM_MEET;
-        if (!here && !sim_has_sent(meet, r))
-            return r;
+        if (!here)
+            break;
     }
-    return SIM_NONE;
+    return r;
+}
+
+/* `what` says which part of the transfer the rank waits for. */
+static dbo_status fail_at_meet(dbo_sim *sim, const sim_rank *rank, const char *what, uint32_t slot,
+                               uint32_t sequence)
+{
+    const sim_meet *meet = &sim->comms[slot].meets[sequence & sim->comms[slot].mask];
+    uint32_t missing = missing_rank(sim, meet);
+    return sim_fail(
+        sim, DBO_DEADLOCK, "rank %u waits for %s%s of ubatch %u, layer %u, which rank %u %s",
+        rank->id, what, dbo_op_kind_name((dbo_op_kind)dbo_op_id_kind(meet->id)),
+        dbo_op_id_ubatch(meet->id), dbo_op_id_layer(meet->id), missing,
+        sim->ranks[missing].posted[slot] > sequence ? "has posted behind work that cannot go on"
+                                                    : "never posted");
 }
 
 static dbo_status fail_at_stream(dbo_sim *sim, const sim_rank *rank, uint32_t index)
@@ -190,19 +195,11 @@ static dbo_status fail_at_stream(dbo_sim *sim, const sim_rank *rank, uint32_t in
         if (s->resolved == s->issued)
             break;
         const sim_item *head = sim_head(s);
-        char what[96];
-        describe_item(what, sizeof what, head);
-        if (head->kind == SIM_WAIT) {
-            index = head->peer;
-            continue;
-        }
-        uint32_t missing = missing_rank(sim, head);
-        if (missing == SIM_NONE)
-            break;
-        return sim_fail(sim, DBO_DEADLOCK, "rank %u waits for %s, which rank %u never posted",
-                        rank->id, what, missing);
+        if (head->kind != SIM_WAIT)
+            return fail_at_meet(sim, rank, "", head->slot, head->sequence);
+        index = head->peer;
     }
-    return sim_fail(sim, DBO_DEADLOCK, "rank %u waits for work that was never issued to stream %u",
+    return sim_fail(sim, DBO_INTERNAL, "rank %u waits for work that was never issued to stream %u",
                     rank->id, sim->streams[index].number);
 }
 
@@ -231,10 +228,8 @@ static dbo_status check_quiet(dbo_sim *sim)
             return fail_at_exchange(sim, rank);
         if (rank->reason == SIM_AT_STREAM)
             return fail_at_stream(sim, rank, rank->blocked_on);
-        return sim_fail(sim, DBO_DEADLOCK,
-                        "rank %u waits for the receive counts of transfer %u of ubatch %u, which "
-                        "not every rank has posted",
-                        r, rank->blocked_sequence, rank->blocked_on);
+        return fail_at_meet(sim, rank, "the receive counts of ", rank->blocked_on,
+                            rank->blocked_sequence);
     }
     for (uint32_t s = 0; s < sim->num_streams; s++)
         if (sim->streams[s].resolved != sim->streams[s].issued)
