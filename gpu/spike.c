@@ -135,7 +135,9 @@ dbo_status spike_open(spike_machine *m, const spike_options *options, dbo_error 
     const dbo_cuda_config config = {.device = options->device,
                                     .trace = dbo_trace_sink(),
                                     .trace_self = &m->trace,
-                                    .cupti = m->cupti};
+                                    .cupti = m->cupti,
+                                    .compute = options->compute,
+                                    .comm = options->comm};
     m->cuda = dbo_cuda_create(&config, err);
     m->fibers = dbo_fiber_pool_create(STACK_BYTES, 4, err);
     if (!m->cuda || !m->fibers)
@@ -188,6 +190,7 @@ static const struct {
     {"allocator_streams", spike_allocator_streams},
     {"allocator_capture", spike_allocator_capture},
     {"allocator_cost", spike_allocator_cost},
+    {"own_kernels", spike_own_kernels},
     {"bounce", spike_bounce},
     {"bounce_schedule", spike_bounce_schedule},
 };

@@ -37,6 +37,7 @@ typedef struct spike_options {
     bool records; /* device records, through CUPTI */
     dbo_cupti_way way;
     int device;
+    cudaStream_t compute, comm; /* the caller's streams to adopt; NULL: new ones */
 } spike_options;
 
 /* On failure everything is closed. */
@@ -111,6 +112,7 @@ dbo_status spike_trace_cost(spike_line *line, dbo_error *err);
 dbo_status spike_allocator_streams(spike_line *line, dbo_error *err);
 dbo_status spike_allocator_capture(spike_line *line, dbo_error *err);
 dbo_status spike_allocator_cost(spike_line *line, dbo_error *err);
+dbo_status spike_own_kernels(spike_line *line, dbo_error *err);
 dbo_status spike_bounce(spike_line *line, dbo_error *err);
 dbo_status spike_bounce_schedule(spike_line *line, dbo_error *err);
 /* One rank of the NCCL checks, in a process of its own; prints its own lines on rank 0. */
