@@ -37,7 +37,12 @@ dbo_status dbo_rank_init(dbo_rank *rank, uint32_t id, const dbo_seam *seam,
     DBO_TRY_GOTO(add_stream(rank, "compute", err), fail);
     DBO_TRY_GOTO(add_stream(rank, "comm", err), fail);
     dbo_error own = {0};
-    rank->executor = dbo_executor_create(executor, max_ubatches, pool, &own);
+    rank->max_ubatches = max_ubatches;
+    rank->ubatches = calloc(max_ubatches, sizeof *rank->ubatches);
+    if (rank->ubatches)
+        rank->executor = dbo_executor_create(executor, max_ubatches, pool, &own);
+    else
+        dbo_fail_memory(&own, "a rank's ubatches");
     if (rank->executor)
         return DBO_OK;
     status = own.status;
@@ -58,6 +63,7 @@ void dbo_rank_fini(dbo_rank *rank)
         seam->device->event_destroy(seam->device_self, rank->comm_done[i]);
     }
     dbo_executor_destroy(rank->executor);
+    free(rank->ubatches);
     free(rank->events);
     free(rank->flights);
     memset(rank, 0, sizeof *rank);

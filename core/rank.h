@@ -29,6 +29,8 @@ struct dbo_rank {
     dbo_event compute_done[DBO_MAX_UBATCHES]; /* of the ubatch contexts; created once */
     dbo_event comm_done[DBO_MAX_UBATCHES];
     uint32_t num_context_events;
+    dbo_ubatch *ubatches; /* max_ubatches contexts, used by one forward at a time */
+    uint32_t max_ubatches;
     dbo_error failure; /* of the engine's own refusals in hot calls */
     /* the frame of programs: program-local number -> the device's */
     dbo_event *events;

@@ -226,14 +226,13 @@ typedef struct forward_run {
     dbo_rank *rank;
     dbo_ubatch_fn fn;
     void *arg;
-    dbo_ubatch ring[DBO_MAX_UBATCHES];
 } forward_run;
 
 static dbo_status ubatch_main(void *arg, uint32_t id, dbo_error *err)
 {
     forward_run *run = arg;
     dbo_rank *rank = run->rank;
-    dbo_ubatch *u = &run->ring[id];
+    dbo_ubatch *u = &rank->ubatches[id];
     dbo_context_set_local(u);
     rank->forward = &u->forward;
     tell(rank, DBO_TURN_RESUME, id, 0);
@@ -276,34 +275,30 @@ static void forget_failures(dbo_rank *rank)
 dbo_status dbo_ubatches_run(dbo_rank *rank, uint32_t count, uint32_t step, dbo_ubatch_fn fn,
                             void *arg, dbo_error *err)
 {
-    if (count < 1 || count > DBO_MAX_UBATCHES)
-        return dbo_fail(err, DBO_LIMIT, NULL, "%u ubatches asked, 1 to %u are possible", count,
-                        DBO_MAX_UBATCHES);
+    if (count < 1 || count > DBO_MAX_UBATCHES || count > rank->max_ubatches)
+        return dbo_fail(err, DBO_LIMIT, NULL, "%u ubatches asked, the rank was made for 1 to %u",
+                        count, rank->max_ubatches);
     DBO_TRY(make_events(rank, count, err));
     forward_run run = {.rank = rank, .fn = fn, .arg = arg};
     for (uint32_t i = 0; i < count; i++)
-        run.ring[i] = (dbo_ubatch){.id = i,
-                                   .count = count,
-                                   .rank = rank,
-                                   .ring = run.ring,
-                                   .compute = rank->streams[DBO_STREAM_COMPUTE],
-                                   .comm = rank->streams[DBO_STREAM_COMM],
-                                   .current_stream = rank->streams[DBO_STREAM_COMPUTE],
-                                   .thread_stream = rank->streams[DBO_STREAM_COMPUTE],
-                                   .compute_done = rank->compute_done[i],
-                                   .comm_done = rank->comm_done[i],
-                                   .forward = {.step = step, .ubatch = i}};
-    dbo_error own = {0};
+        rank->ubatches[i] = (dbo_ubatch){.id = i,
+                                         .count = count,
+                                         .rank = rank,
+                                         .ring = rank->ubatches,
+                                         .compute = rank->streams[DBO_STREAM_COMPUTE],
+                                         .comm = rank->streams[DBO_STREAM_COMM],
+                                         .current_stream = rank->streams[DBO_STREAM_COMPUTE],
+                                         .thread_stream = rank->streams[DBO_STREAM_COMPUTE],
+                                         .compute_done = rank->compute_done[i],
+                                         .comm_done = rank->comm_done[i],
+                                         .forward = {.step = step, .ubatch = i}};
     const dbo_forward_context *outer = rank->forward;
     rank->forward = NULL;
     tell(rank, DBO_TURN_SIGNAL, DBO_MARK_MAIN, 0);
-    dbo_status status = dbo_executor_run(rank->executor, count, ubatch_main, &run, &own);
+    dbo_status status = dbo_executor_run(rank->executor, count, ubatch_main, &run, err);
     rank->forward = outer;
     mark_turn(rank, DBO_MARK_MAIN, step);
-    if (status == DBO_OK)
-        return DBO_OK;
-    forget_failures(rank);
-    if (err)
-        *err = own;
+    if (status != DBO_OK)
+        forget_failures(rank);
     return status;
 }
