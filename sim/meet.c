@@ -163,6 +163,8 @@ void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
     meet->first_member = SIM_NONE;
     while (member != SIM_NONE) {
         uint32_t next = sim->streams[member].next_member;
+        if (next != SIM_NONE)
+            __builtin_prefetch(sim_head(&sim->streams[next]));
         start_member(sim, meet, member);
         member = next;
     }

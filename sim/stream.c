@@ -222,6 +222,17 @@ static void advance(dbo_sim *sim, uint32_t index)
     }
 }
 
+/* Of hundreds of ranks that come into motion one after the other, the next are fetched while one is
+ * worked on: first the stream, then, when it is here, its head. */
+static inline void fetch_ahead(const dbo_sim *sim)
+{
+    uint32_t mask = sim->cap_streams - 1, first = sim->work_first;
+    if (sim->work_count < 4)
+        return;
+    __builtin_prefetch(&sim->streams[sim->work[(first + 3) & mask]]);
+    __builtin_prefetch(sim_head(&sim->streams[sim->work[(first + 1) & mask]]));
+}
+
 void sim_settle(dbo_sim *sim)
 {
     if (sim->settling)
@@ -232,6 +243,7 @@ void sim_settle(dbo_sim *sim)
         sim->work_first = (sim->work_first + 1) & (sim->cap_streams - 1);
         sim->work_count--;
         sim->streams[index].queued = false;
+        fetch_ahead(sim);
         advance(sim, index);
     }
     sim->settling = false;
