@@ -102,7 +102,8 @@ static int64_t exchange_ns(const simulation *s)
     return 2 * hops * EXCHANGE_HOP_NS;
 }
 
-static void prepare(simulation *s, const dbo_experiment *experiment, bool with_dbo)
+static void prepare(simulation *s, const dbo_experiment *experiment, bool with_dbo,
+                    const dbo_log *log)
 {
     memset(s, 0, sizeof *s);
     s->experiment = experiment;
@@ -124,6 +125,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .num_layers = experiment->num_layers,
         .ep_size = experiment->ep_size,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,
+        .log = with_dbo ? log : NULL,
     };
 }
 
@@ -198,6 +200,34 @@ static void simulation_fini(simulation *s)
     free(s->classes);
 }
 
+/* The matrix of the last vote and what each rank ran: equal on all ranks. */
+static dbo_status copy_vote(const simulation *s, dbo_simulated *out, dbo_error *err)
+{
+    const dbo_runner *runner = &s->classes[0].runner;
+    size_t ranks = s->config.data_parallel_size, rows = (size_t)dbo_vote_rows(&runner->rules);
+    out->vote_rows = (uint32_t)rows;
+    out->vote = calloc(ranks * rows, sizeof *out->vote);
+    out->across_dp = calloc(ranks, sizeof *out->across_dp);
+    if (!out->vote || !out->across_dp)
+        return dbo_fail_memory(err, "the vote");
+    memcpy(out->vote, runner->matrix, ranks * rows * sizeof *out->vote);
+    memcpy(out->across_dp, runner->across_dp, ranks * sizeof *out->across_dp);
+    out->caps = runner->caps;
+    return DBO_OK;
+}
+
+static void copy_graphs(const simulation *s, uint32_t shown, dbo_simulated *out)
+{
+    const dbo_wrapper *wrapper = &s->classes[shown].runner.wrapper;
+    for (uint32_t i = 0; i < wrapper->num_graphs && i < DBO_MAX_SHOWN_GRAPHS; i++) {
+        const dbo_graph_entry *entry = &wrapper->graphs[i];
+        out->graphs[out->num_graphs++] =
+            (dbo_captured_graph){.num_tokens = entry->num_tokens,
+                                 .num_ubatches = entry->num_ubatches,
+                                 .num_nodes = dbo_sim_graph_nodes(s->sim, shown, entry->graph)};
+    }
+}
+
 /* Takes the results out of the simulation, and measures. */
 static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, dbo_error *err)
 {
@@ -212,6 +242,8 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
         if (out->results[c].num_tokens > out->results[*shown].num_tokens)
             *shown = c;
     }
+    DBO_TRY(copy_vote(s, out, err));
+    copy_graphs(s, *shown, out);
     out->sums = s->classes[*shown].probe.sums;
     return dbo_metrics_compute(&out->metrics, &out->trace, *shown, DBO_MEASURED_STEP,
                                (uint64_t)out->results[*shown].num_tokens, err);
@@ -222,7 +254,7 @@ static dbo_status simulate_one(const dbo_experiment *experiment,
                                dbo_simulated *out, dbo_error *err)
 {
     simulation s;
-    prepare(&s, experiment, with_dbo);
+    prepare(&s, experiment, with_dbo, options->log);
     dbo_trace_init(&out->trace);
     out->class_of = calloc(s.config.data_parallel_size, sizeof *out->class_of);
     dbo_status status = out->class_of ? make_classes(&s, options->unfolded, out->class_of, err)
@@ -297,12 +329,23 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
     return status;
 }
 
+dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
+                            dbo_error *err)
+{
+    const dbo_simulated *on = &outcome->on;
+    simulation s;
+    prepare(&s, outcome->result.experiment, true, NULL);
+    return dbo_plan_build(out, &s.deployment, &on->results[on->class_of[rank]].cut, &on->caps, err);
+}
+
 static void simulated_fini(dbo_simulated *s)
 {
     for (uint32_t c = 0; s->results && c < s->num_classes; c++)
         dbo_step_result_fini(&s->results[c]);
     free(s->results);
     free(s->class_of);
+    free(s->vote);
+    free(s->across_dp);
     dbo_trace_fini(&s->trace);
 }
 

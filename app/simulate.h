@@ -13,6 +13,7 @@
 
 #include "app/experiment.h"
 #include "app/result.h"
+#include "core/log.h"
 #include "core/metrics.h"
 #include "core/notation.h"
 #include "core/runner.h"
@@ -24,7 +25,17 @@ typedef struct dbo_simulate_options {
     bool unfolded;                /* simulate every rank by itself */
     bool (*cancelled)(void *arg); /* or NULL */
     void *cancelled_arg;
+    const dbo_log *log; /* of the run with DBO; NULL: silent */
 } dbo_simulate_options;
+
+#define DBO_MAX_SHOWN_GRAPHS 8u
+
+/* A graph that a run captured. */
+typedef struct dbo_captured_graph {
+    int32_t num_tokens;
+    uint32_t num_ubatches; /* 1: of the unsplit form */
+    uint32_t num_nodes;
+} dbo_captured_graph;
 
 /* One run of all ranks; what happened. */
 typedef struct dbo_simulated {
@@ -34,6 +45,12 @@ typedef struct dbo_simulated {
     dbo_step_result *results; /* (num_classes), of the measured step */
     dbo_cost_sums sums;       /* of the shown rank */
     dbo_metrics metrics;      /* of the shown rank */
+    dbo_a2a_caps caps;
+    uint32_t vote_rows;
+    int32_t *vote;       /* (vote_rows, dp size) the last vote */
+    int32_t *across_dp;  /* (dp size) what each rank runs */
+    uint32_t num_graphs; /* of the shown rank */
+    dbo_captured_graph graphs[DBO_MAX_SHOWN_GRAPHS];
 } dbo_simulated;
 
 typedef struct dbo_outcome {
@@ -49,6 +66,9 @@ typedef struct dbo_outcome {
 
 dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_options *options,
                         dbo_outcome *outcome, dbo_error *err);
+/* The programs that a rank of the run with DBO ran, built anew. The caller's to dbo_plan_fini. */
+dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
+                            dbo_error *err);
 void dbo_outcome_fini(dbo_outcome *outcome); /* of a zeroed one is fine */
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "core/builders.h"
 #include "core/config.h"
+#include "core/log.h"
 #include "core/model_ops.h"
 #include "core/model_spec.h"
 
@@ -15,6 +16,7 @@ typedef struct dbo_deployment {
     uint32_t num_layers;          /* that run; the first model->first_k_dense are dense */
     uint32_t ep_size;             /* ranks that share the experts */
     bool rocm;
+    const dbo_log *log; /* what each step decides, at level debug; NULL: silent */
 } dbo_deployment;
 
 #endif

@@ -1,6 +1,7 @@
 /* runner.c: the order of a step. Each idea is in its own file; this one only calls them in turn. */
 #include "core/runner.h"
 
+#include "core/step_log.h"
 #include "core/veto.h"
 
 #include <stdlib.h>
@@ -178,6 +179,19 @@ static int32_t padded_requests(const dbo_config *config, const dbo_vote_result *
     return padded > num_reqs ? padded : num_reqs;
 }
 
+static const dbo_log *log_of(const dbo_runner *runner)
+{
+    return runner->deployment->log ? runner->deployment->log : &dbo_log_none;
+}
+
+static void log_decision(const dbo_runner *runner, const dbo_vote_result *decision,
+                         int32_t num_reqs)
+{
+    dbo_step_log_vote(log_of(runner), decision,
+                      padded_requests(runner->deployment->config, decision, num_reqs),
+                      runner->across_dp, runner->group_size);
+}
+
 /* Cuts the step as decided; row 0 of either vote has every rank's real tokens. */
 static dbo_status make_cut(dbo_runner *runner, const dbo_request *requests, int32_t num_reqs,
                            dbo_step_result *result, dbo_error *err)
@@ -227,8 +241,11 @@ dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request 
     charge(runner->rank, DBO_CHARGE_STEP, 1);
     DBO_TRY(make_entry(runner, requests, num_reqs, &batch, &entry, err));
     DBO_TRY(vote(runner, &entry, &result->decision, err));
+    log_decision(runner, &result->decision, num_reqs);
     if (result->decision.num_tokens_padded > 0) {
         dbo_status status = make_cut(runner, requests, num_reqs, result, err);
+        if (status == DBO_OK)
+            dbo_step_log_slices(log_of(runner), &result->cut);
         if (status == DBO_OK)
             status = run_plan(runner, step, result, err);
         if (status != DBO_OK) {

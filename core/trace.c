@@ -118,8 +118,11 @@ static void sink_op_issued(void *self, dbo_op_id id, dbo_span_part part, dbo_str
     dbo_trace *trace = self;
     if (!trace->keep_issues)
         return;
-    dbo_issue issue = {
-        .id = id, .host_ns = host_ns, .part = (uint8_t)part, .stream = (uint8_t)stream};
+    dbo_issue issue = {.id = id,
+                       .host_ns = host_ns,
+                       .part = (uint8_t)part,
+                       .stream = (uint8_t)stream,
+                       .marks = (uint32_t)trace->num_marks};
     append_issue(trace, &issue);
 }
 

@@ -28,7 +28,8 @@ typedef struct dbo_issue {
     int64_t host_ns;
     uint8_t part; /* dbo_span_part: RUN, SEND or RECV */
     uint8_t stream;
-    uint16_t reserved[3];
+    uint16_t reserved;
+    uint32_t marks; /* pushed before it: in whose turn it was, also where the host takes no time */
 } dbo_issue;
 
 #define DBO_TRACE_CHUNK_BITS 13 /* records a chunk: 8192 */

@@ -1,0 +1,211 @@
+/* test_step.c: `dbo run --step` and `--layers`, driven through pipes; a step's two log lines. */
+#include "app/layers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define DECODE  DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-decode.lua"
+#define PREFILL DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-prefill.lua"
+
+static char printed[1 << 18];
+
+/* Runs a shell line, in which dbo is the built command; returns its exit code. */
+static int run(const char *line)
+{
+    char shell[2048];
+    snprintf(shell, sizeof shell,
+             "unset DBO_LOG VLLM_DBO_COMM_SMS; COLUMNS=100; dbo() { '%s' \"$@\"; }; { %s; } 2>&1",
+             DBO_PROGRAM, line);
+    FILE *pipe = popen(shell, "r");
+    assert_non_null(pipe);
+    printed[fread(printed, 1, sizeof printed - 1, pipe)] = '\0';
+    int status = pclose(pipe);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static size_t count(const char *words)
+{
+    size_t found = 0;
+    for (const char *at = printed; (at = strstr(at, words)); at++)
+        found++;
+    return found;
+}
+
+/* ---- --layers ---- */
+
+static void layers_are_read(void **state)
+{
+    (void)state;
+    dbo_layers layers;
+    static const char *const bad[] = {"", ":", "5:", ":5", "5:4", "a", "1:2:3", "-1", "1024", " 1"};
+    assert_int_equal(dbo_layers_parse("4:6", &layers, NULL), DBO_OK);
+    assert_true(layers.given && layers.first == 4 && layers.last == 6);
+    assert_int_equal(dbo_layers_parse("0", &layers, NULL), DBO_OK);
+    assert_true(layers.first == 0 && layers.last == 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(dbo_layers_parse(bad[i], &layers, NULL), DBO_INVALID);
+    assert_int_equal(dbo_layers_check(&(dbo_layers){true, 0, 6}, 7, NULL), DBO_OK);
+    assert_int_equal(dbo_layers_check(&(dbo_layers){true, 0, 7}, 7, NULL), DBO_INVALID);
+}
+
+static void layers_are_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo run " DECODE " --layers 4:5"), 0);
+    assert_int_equal(count("Layers 4 to 5 of rank 0\n"), 1);
+    /* two layers take twice the steady layer, off and on */
+    double off = 0, on = 0, layer_off = 0, layer_on = 0;
+    assert_int_equal(sscanf(strstr(printed, "DBO off: "), "DBO off: %lf", &off), 1);
+    assert_int_equal(sscanf(strstr(printed, "DBO on: "), "DBO on: %lf", &on), 1);
+    assert_int_equal(sscanf(strstr(printed, "layer, steady state"),
+                            "layer, steady state %lf µs %lf", &layer_off, &layer_on),
+                     2);
+    assert_true(off > 2 * layer_off - 1 && off < 2 * layer_off + 1);
+    assert_true(on > 2 * layer_on - 1 && on < 2 * layer_on + 1);
+    assert_int_equal(run("dbo run " DECODE " --layers 61"), 2);
+    assert_non_null(strstr(printed, "there is no layer 61: 61 run, from 0 to 60"));
+}
+
+/* ---- --step ---- */
+
+/* Each line of input is one hand-off; q, or the end of the input, is the end. */
+static void a_line_is_a_turn(void **state)
+{
+    (void)state;
+    assert_int_equal(run("printf '\\n\\n\\n' | dbo run " PREFILL " --step"), 0);
+    assert_int_equal(count("turn "), 4);
+    assert_int_equal(count("hands over to ubatch"), 4);
+    assert_int_equal(run("printf '\\nq\\n\\n\\n' | dbo run " PREFILL " --step"), 0);
+    assert_int_equal(count("turn "), 2);
+    assert_int_equal(run("dbo run " PREFILL " --step </dev/null"), 0);
+    assert_int_equal(count("turn "), 1);
+}
+
+/* HT and LL, turn by turn, as the two schedules are described. */
+static void turns_are_the_schedules(void **state)
+{
+    (void)state;
+    assert_int_equal(run("yes '' | dbo run " PREFILL " --step --ascii --set layers=5 --layers 4"),
+                     0);
+    assert_int_equal(count("issues on compute  A0_0, A1_0, q_0\n"), 1);
+    assert_int_equal(count("issues on compute  A0_1, A1_1, q_1\n"), 1);
+    assert_int_equal(count("  issues on compute  h2d_0, MLP_0, red_0\n"
+                           "  issues on comm     lay_0, D_0\n"),
+                     1);
+    assert_int_equal(count("  issues on compute  S_1\n"
+                           "  issues on comm     C_1, cp_1\n"),
+                     1);
+    assert_int_equal(run("yes '' | dbo run " DECODE " --step --ascii --set layers=6 --layers 4:5"),
+                     0);
+    assert_int_equal(count("these are the turns of its capture"), 1);
+    assert_int_equal(count("issues on compute  A0_0, A1_0, C_1 recv, D_0 send\n"), 2);
+    assert_int_equal(count("issues on compute  A0_1, A1_1, D_0 recv, D_1 send\n"), 2);
+    assert_int_equal(count("issues on compute  MLP_0, D_1 recv, C_0 send, S_0\n"), 2);
+    assert_int_equal(count("issues on compute  MLP_1, C_0 recv, C_1 send, S_1\n"), 2);
+}
+
+/* Turns are told apart also where the host takes no time at all; both executors. */
+static void free_hosts_take_turns(void **state)
+{
+    (void)state;
+    static const char *const script =
+        "printf '%%s' \"local dbo = require 'dbo' return dbo.experiment { nodes = 1,"
+        " gpus_per_node = 8, layers = 3, enable_expert_parallel = true, enable_dbo = true,"
+        " costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 },"
+        " batch = dbo.decode { num_tokens = 64 } }\" >%s/t.lua; "
+        "yes '' | dbo run %s/t.lua --step --executor %s";
+    char folder[] = "/tmp/dbo-test-step-XXXXXX", line[1024];
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 2; i++) {
+        snprintf(line, sizeof line, script, folder, folder, i ? "thread" : "fiber");
+        assert_int_equal(run(line), 0);
+        assert_int_equal(count("turn "), 14); /* 2 ubatches, 3 layers of 2 yields, and an end */
+        assert_int_equal(count("issues on compute  MLP₀"), 3);
+        assert_int_equal(count("was the last: all ubatches have ended"), 1);
+    }
+    snprintf(line, sizeof line, "rm -r %s", folder);
+    assert_int_equal(run(line), 0);
+}
+
+static void not_split_says_so(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo run " DECODE " --set enable_dbo=false --step </dev/null"), 0);
+    assert_non_null(strstr(printed, "not split: there are no hand-offs"));
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"--step --json -", "--step prints to the standard output, which --json takes"},
+        {"--trace - --json -", "--json and --trace cannot both go to the standard output"},
+        {"--layers 5:4", "--layers is A or A:B with A <= B, not '5:4'"},
+        {"--executor green", "--executor is fiber or thread, not 'green'"},
+        {"--trace /no/folder/t.json", "cannot write /no/folder/t.json"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "dbo run " DECODE " %s </dev/null", rows[i][0]);
+        assert_int_equal(run(line), 2);
+        if (!strstr(printed, rows[i][1]))
+            fail_msg("%s: %s", rows[i][0], printed);
+    }
+}
+
+/* ---- the log ---- */
+
+/* vLLM's two lines, word for word, once a step (the first one captures, the second is measured). */
+static void log_lines_are_vllms(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo run " DECODE " --set nodes=1 --set data_parallel_size=8"
+                         " --set layers=4 --set model.num_experts=8 --set model.topk=2 --set "
+                         "model.topk_groups=0 --set batch.num_tokens=65"
+                         " --log vote=debug,slice=debug >/dev/null"),
+                     0);
+    assert_int_equal(
+        count("Running batch with cudagraph_mode: FULL, batch_descriptor: "
+              "BatchDescriptor(num_tokens=72, num_reqs=72, uniform=True, has_lora=False), "
+              "should_ubatch: True, num_tokens_across_dp: tensor([72, 72, 72, 72, 72, 72, 72, "
+              "72], dtype=torch.int32)\n"),
+        2);
+    assert_int_equal(
+        count("ubatch_slices: [UBatchSlice(request_slice=slice(0, 36, None), "
+              "token_slice=slice(0, 36, None)), UBatchSlice(request_slice=slice(36, 65, None), "
+              "token_slice=slice(36, 65, None))], ubatch_slices_padded: "
+              "[UBatchSlice(request_slice=slice(0, 36, None), token_slice=slice(0, 36, None)), "
+              "UBatchSlice(request_slice=slice(36, 72, None), token_slice=slice(36, 72, "
+              "None))]\n"),
+        2);
+    assert_int_equal(run("dbo run " DECODE " --set batch.num_tokens=8 --log debug >/dev/null"), 0);
+    assert_int_equal(count("should_ubatch: False"), 2);
+    assert_int_equal(count("ubatch_slices: None, ubatch_slices_padded: None\n"), 2);
+    assert_int_equal(run("dbo run " DECODE " >/dev/null"), 0);
+    assert_string_equal(printed, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_are_read),
+        cmocka_unit_test(layers_are_shown),
+        cmocka_unit_test(a_line_is_a_turn),
+        cmocka_unit_test(turns_are_the_schedules),
+        cmocka_unit_test(free_hosts_take_turns),
+        cmocka_unit_test(not_split_says_so),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(log_lines_are_vllms),
+    };
+    return cmocka_run_group_tests_name("step", tests, NULL, NULL);
+}

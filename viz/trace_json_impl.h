@@ -1,0 +1,81 @@
+/* trace_json_impl.h: what the files of the trace writer share. Private to viz/trace_json*.c.
+ *
+ * A writer is the state of one process (a run and a rank) of the file. Events are opened with their
+ * common members, get their own from the caller, and are closed.
+ */
+#ifndef DBO_VIZ_TRACE_JSON_IMPL_H
+#define DBO_VIZ_TRACE_JSON_IMPL_H
+
+#include "core/op.h"
+#include "core/strbuf.h"
+#include "viz/trace_json.h"
+
+#include <stdbool.h>
+
+#define DBO_TJ_STREAMS    256u
+#define DBO_TJ_TRACKS     (DBO_TJ_STREAMS + DBO_MAX_UBATCHES) /* streams; ubatches' flights */
+#define DBO_TJ_KEPT_SPANS 4u                                  /* of an ubatch on a side */
+
+/* Thread numbers: host threads (the runner, then the ubatches), streams, flights. */
+#define DBO_TJ_TID_HOST    1u
+#define DBO_TJ_TID_STREAM  100u
+#define DBO_TJ_TID_NETWORK 400u
+
+/* A span that an arrow may begin at. */
+typedef struct dbo_tj_kept {
+    int64_t start_ns, end_ns;
+    bool present, linked;
+    uint32_t tid;
+} dbo_tj_kept;
+
+typedef struct dbo_tj_track {
+    bool used, in_layer;
+    uint32_t layer;
+    int64_t end_ns; /* of its latest span */
+} dbo_tj_track;
+
+typedef struct dbo_tj_cursor {
+    uint64_t next;        /* the span after `span` in the trace */
+    const dbo_span *span; /* NULL: none left */
+    bool running;
+} dbo_tj_cursor;
+
+typedef struct dbo_tj_writer {
+    FILE *file;
+    bool has_events;
+    uint32_t pid, rank, num_ubatches;
+    const dbo_trace_json_run *run;
+    dbo_tj_track tracks[DBO_TJ_TRACKS];
+    dbo_tj_cursor cursors[DBO_TJ_TRACKS];
+    /* compute stream, all others; the newest first */
+    dbo_tj_kept last[DBO_MAX_UBATCHES][2][DBO_TJ_KEPT_SPANS];
+    dbo_strbuf name;
+} dbo_tj_writer;
+
+/* trace_json_event.c */
+
+/* {"name":N,"ph":P,"pid":..,"tid":..,"ts":..; the caller adds members and closes it. */
+void dbo_tj_open(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns);
+void dbo_tj_close(dbo_tj_writer *w);
+/* ,"key":us with three decimals */
+void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns);
+/* ,"args":{"layer":.., ... without the closing brace */
+void dbo_tj_op_args(dbo_tj_writer *w, dbo_op_id id);
+/* Name and place of a process (tid 0) or a thread. */
+void dbo_tj_metadata(dbo_tj_writer *w, const char *what, uint32_t tid, const char *name,
+                     uint32_t order);
+/* "D₀ send", "MLP" when not split; valid until the next call. */
+const char *dbo_tj_op_name(dbo_tj_writer *w, dbo_op_id id, dbo_span_part part);
+/* One end of an arrow. Arrows of an op: 0 send to flight, 1 flight to receive, 2 event edge. */
+void dbo_tj_arrow(dbo_tj_writer *w, bool begins, dbo_op_id id, uint32_t which, uint32_t tid,
+                  int64_t ns);
+
+/* Is it the writer's rank, and does it reach into the window? */
+bool dbo_tj_is_mine(const dbo_tj_writer *w, const dbo_span *span);
+uint32_t dbo_tj_track_of(const dbo_span *span);
+
+/* trace_json_host.c, trace_json_counter.c: the host's tracks, the counters. */
+void dbo_tj_put_host(dbo_tj_writer *w);
+void dbo_tj_put_counters(dbo_tj_writer *w);
+
+#endif
