@@ -152,6 +152,9 @@ typedef struct dbo_group_ops {
     dbo_status (*barrier)(void *self);
 } dbo_group_ops;
 
+/* A group of one rank, which meets nobody, for a back end without one. Its self may be NULL. */
+const dbo_group_ops *dbo_group_alone(void);
+
 /* ---- what happened: a sink that the back end pushes into ---- */
 
 typedef enum dbo_span_part {

@@ -96,32 +96,6 @@ size_t spike_stack_touched(void)
 
 /* ---- a machine ---- */
 
-/* A group of this rank alone: the exchange gives back its own column. */
-static uint32_t alone_rank(void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static uint32_t alone_size(void *self)
-{
-    (void)self;
-    return 1;
-}
-
-static dbo_status alone_exchange(void *self, const char *tag, uint64_t sequence,
-                                 const int32_t *column, uint32_t rows, int32_t *matrix)
-{
-    (void)self;
-    (void)tag;
-    (void)sequence;
-    memcpy(matrix, column, rows * sizeof *column);
-    return DBO_OK;
-}
-
-static const dbo_group_ops alone_ops = {
-    .rank = alone_rank, .size = alone_size, .exchange = alone_exchange};
-
 dbo_status spike_open(spike_machine *m, const spike_options *options, dbo_error *err)
 {
     dbo_status status = DBO_DEVICE;
@@ -143,7 +117,7 @@ dbo_status spike_open(spike_machine *m, const spike_options *options, dbo_error 
     if (!m->cuda || !m->fibers)
         goto fail;
     dbo_cuda_fill(m->cuda, &m->seam);
-    m->seam.group = &alone_ops;
+    m->seam.group = dbo_group_alone();
     m->seam.trace = dbo_trace_sink();
     m->seam.trace_self = &m->trace;
     DBO_TRY_GOTO(dbo_rank_init(&m->rank, 0, &m->seam, options->executor, 2, m->fibers, err), fail);

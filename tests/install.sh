@@ -1,8 +1,8 @@
 #!/bin/sh
 # install.sh SOURCE_DIR BUILD_DIR CMAKE CC [CFLAGS...]: somebody else's project against an installed
 # dbo. Installs the build into a prefix of its own, moves it, and there, with nothing but pkg-config:
-# compiles every installed header alone, builds and runs the examples, and fails to build a program
-# that reaches for what is not public.
+# compiles every installed header alone, builds and runs the examples, which print what docs/api.md
+# shows, and fails to build a program that reaches for what is not public.
 set -u
 source=$1 build=$2 cmake=$3 cc=$4
 shift 4
@@ -44,6 +44,9 @@ for example in "$source"/examples/*.c; do
     "$cc" -std=c17 $cflags "$@" example.c $libs -o example || die "$example does not build"
     ./example >printed || die "$example fails"
     [ -s printed ] || die "$example prints nothing"
+    while IFS= read -r line; do
+        grep -qFx -- "$line" "$source/docs/api.md" || die "docs/api.md does not show: $line"
+    done <printed
 done
 
 printf '#include "core/executor_impl.h"\n' >private.c
