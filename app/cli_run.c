@@ -264,9 +264,13 @@ int dbo_command_run(int argc, char **argv)
         return dbo_cli_fail_usage(&err);
     /* What a script prints must not get into a document. */
     bool only_document = is_stdout(arguments.json) || is_stdout(arguments.trace);
+    arguments.script.may_only_print = true;
+    arguments.script.ascii = cli.ascii;
     if (!dbo_script_load(&arguments.script, "run", only_document ? stderr : stdout, &experiment,
                          &code))
         return code;
+    if (experiment.num_layers == 0) /* it only prints */
+        return dbo_cli_end(&cli);
     if ((arguments.json && dbo_output_open(&outputs.json, arguments.json, &err) != DBO_OK) ||
         (arguments.trace && dbo_output_open(&outputs.trace, arguments.trace, &err) != DBO_OK))
         code = dbo_cli_fail_usage(&err);

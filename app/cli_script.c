@@ -63,6 +63,8 @@ bool dbo_script_load(const dbo_script_arguments *arguments, const char *command,
     dbo_load_options options = {.sets = arguments->sets, .num_sets = arguments->num_sets};
     options.limits.cancelled = dbo_cli_interrupted;
     options.limits.print_to = print_to;
+    options.may_return_nothing = arguments->may_only_print;
+    options.ascii = arguments->ascii;
     if (dbo_experiment_load(experiment, arguments->path, &options, &err) == DBO_OK)
         return true;
     *code = err.status == DBO_IO ? dbo_cli_fail_usage(&err) : dbo_cli_fail(&err);

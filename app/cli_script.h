@@ -40,6 +40,9 @@ typedef struct dbo_script_arguments {
     const char *path; /* NULL: none was given */
     const char *sets[DBO_SCRIPT_MAX_SETS + 1];
     uint32_t num_sets;
+    bool may_only_print; /* a script that prints and returns no experiment is fine: then
+                          * experiment->num_layers is 0 */
+    bool ascii;          /* what scripts draw, unless they say */
     dbo_error err; /* a mistake that dbo_script_option found */
 } dbo_script_arguments;
 

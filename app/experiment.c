@@ -76,6 +76,18 @@ void dbo_experiment_init(dbo_experiment *experiment)
 void dbo_experiment_fini(dbo_experiment *experiment)
 {
     dbo_workload_fini(&experiment->batch);
+    dbo_template_release(experiment->schedule);
+    experiment->schedule = NULL;
+}
+
+void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule)
+{
+    dbo_template *before = experiment->schedule;
+    experiment->schedule = dbo_template_retain(schedule);
+    dbo_template_release(before);
+    if (schedule)
+        snprintf(experiment->config.schedule, sizeof experiment->config.schedule, "%s",
+                 schedule->name);
 }
 
 dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
@@ -86,6 +98,8 @@ dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const
         return dbo_setting_set(&own, experiment, key, value, err);
     dbo_settings config = dbo_experiment_settings();
     DBO_TRY(dbo_setting_set(&config, &experiment->config, key, value, err));
+    if (strcmp(key, "schedule") == 0)
+        dbo_experiment_set_schedule(experiment, NULL);
     if (strcmp(key, "data_parallel_size") == 0)
         experiment->has_data_parallel_size = true;
     if (strcmp(key, "dbo_comm_sms") == 0)
@@ -156,6 +170,17 @@ static void hint_divisors(uint32_t experts, uint32_t ep_size, char *hint, size_t
         snprintf(hint, size, "Use %u GPUs.", below);
 }
 
+static uint32_t layers_to_run(const dbo_experiment *e)
+{
+    if (e->layers)
+        return e->layers;
+    uint32_t all = e->has_model ? e->model.layers : 0;
+    uint32_t written = e->schedule ? e->schedule->num_layers : 0;
+    if (written == 0)
+        return all ? all : 8;
+    return all && all < written ? all : written;
+}
+
 static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *err)
 {
     *key = "model";
@@ -168,13 +193,13 @@ static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *e
             e->fixed.a0_us = e->fixed.a1_us = e->fixed.a_us / 2;
             e->fixed.a_us = 0;
         }
-        e->num_layers = e->layers ? e->layers : e->has_model ? e->model.layers : 8;
+        e->num_layers = layers_to_run(e);
         return DBO_OK;
     }
     DBO_TRY(need(e->has_model, "model", "Set model = \"deepseek-v3\", or costs = dbo.fixed {...}.",
                  err));
     DBO_TRY(dbo_model_spec_check(&e->model, err));
-    e->num_layers = e->layers ? e->layers : e->model.layers;
+    e->num_layers = layers_to_run(e);
     *key = "layers";
     if (e->num_layers > e->model.layers) {
         return dbo_fail(err, DBO_INVALID,
@@ -201,11 +226,28 @@ static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *e
     return dbo_hardware_check(&e->hardware, err);
 }
 
-static dbo_status finish_schedule(const dbo_config *config, const char **key, dbo_error *err)
+/* A schedule of a script splits into as many ubatches as it was recorded for. */
+static dbo_status finish_own_schedule(const dbo_experiment *e, dbo_error *err)
+{
+    uint32_t written = e->schedule->schedule.num_ubatches;
+    uint32_t asked = dbo_config_num_ubatches(&e->config);
+    if (!dbo_config_use_ubatching(&e->config) || written == asked)
+        return DBO_OK;
+    char hint[96];
+    snprintf(hint, sizeof hint, "Set enable_dbo = false, ubatch_size = %u.", written);
+    return dbo_fail(err, DBO_INVALID, written == 2 ? "Set enable_dbo = true." : hint,
+                    "schedule %s is written for %u ubatches, but a step is split into %u",
+                    e->schedule->name, written, asked);
+}
+
+static dbo_status finish_schedule(const dbo_experiment *e, const char **key, dbo_error *err)
 {
     static const char *const names[] = {"mlp_shared_overlap", "seed-prose-ht"};
+    const dbo_config *config = &e->config;
     bool low_latency = config->all2all_backend != DBO_BACKEND_HT;
     *key = "schedule";
+    if (e->schedule)
+        return finish_own_schedule(e, err);
     if (dbo_builder_of_name(config->schedule, low_latency))
         return DBO_OK;
     if (dbo_builder_of_name(config->schedule, false)) {
@@ -245,7 +287,7 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, d
     DBO_TRY_GOTO(finish_cluster(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_model(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_config(&experiment->config, &at_fault, err), done);
-    DBO_TRY_GOTO(finish_schedule(&experiment->config, &at_fault, err), done);
+    DBO_TRY_GOTO(finish_schedule(experiment, &at_fault, err), done);
     at_fault = "batch";
     DBO_TRY_GOTO(need(experiment->batch.kind != DBO_WORKLOAD_NONE, "batch",
                       "Set batch = dbo.decode { num_tokens = 128, context_len = 4096 }.", err),

@@ -22,6 +22,7 @@
 #include "app/workload.h"
 #include "core/config.h"
 #include "core/model_spec.h"
+#include "core/template.h"
 #include "sim/hardware.h"
 
 #include <stdbool.h>
@@ -68,6 +69,7 @@ typedef struct dbo_experiment {
     dbo_config config;
     bool has_data_parallel_size; /* given, so that it is checked and not derived */
     dbo_workload batch;
+    dbo_template *schedule; /* of a script, held; NULL: config.schedule names a built-in one */
     /* after _finish */
     uint32_t num_layers; /* that run; dense ones are the first model.first_k_dense of them */
     uint32_t num_gpus;   /* nodes * gpus_per_node */
@@ -79,6 +81,9 @@ typedef struct dbo_experiment {
 
 void dbo_experiment_init(dbo_experiment *experiment);
 void dbo_experiment_fini(dbo_experiment *experiment); /* of a zeroed one is fine */
+
+/* Splits with this schedule; holds it. NULL: with the built-in one that config.schedule names. */
+void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule);
 
 /* The keys, for sentences and for readers. Experiment: those that dbo_experiment_set takes, and in
  * `extra` those that the script's reader fills (model, hardware, ...). */

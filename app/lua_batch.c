@@ -168,6 +168,14 @@ static void take_key(lua_State *L, void *self, const dbo_place *place, const cha
     dbo_lua_read_batch_key(L, self, place, key);
 }
 
+bool dbo_lua_is_batch(lua_State *L)
+{
+    if (lua_type(L, -1) != LUA_TTABLE || luaL_getmetafield(L, -1, KIND_FIELD) == LUA_TNIL)
+        return false;
+    lua_pop(L, 1);
+    return true;
+}
+
 void dbo_lua_read_batch(lua_State *L, dbo_workload *load, const dbo_place *place)
 {
     dbo_error err = {0};
@@ -227,6 +235,8 @@ static int make_batch(lua_State *L)
     lua_createtable(L, 0, 1);
     lua_pushinteger(L, kind);
     lua_setfield(L, -2, KIND_FIELD);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
     lua_setmetatable(L, 1);
     dbo_workload *scratch = push_scratch(L);
     lua_pushvalue(L, 1);

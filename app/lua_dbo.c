@@ -5,6 +5,7 @@
  * nothing leaks when it is.
  */
 #include "app/lua_read.h"
+#include "app/lua_schedule.h"
 
 #include <lauxlib.h>
 #include <stdio.h>
@@ -75,10 +76,28 @@ static void read_sizes(lua_State *L, dbo_experiment *experiment, const dbo_place
         dbo_lua_raise(L, place, "cudagraph_capture_sizes", &err);
 }
 
+/* A name, or what dbo.schedule {} gives. */
+static void read_schedule(lua_State *L, dbo_experiment *experiment, const dbo_place *place)
+{
+    dbo_error err = {0};
+    dbo_template *schedule = dbo_lua_schedule(L, -1);
+    dbo_value value = dbo_lua_value(L, -1);
+    if (schedule)
+        dbo_experiment_set_schedule(experiment, schedule);
+    else if (value.kind != DBO_VALUE_TEXT)
+        dbo_value_mismatch("schedule", "a name or what dbo.schedule {} gives", &value, &err);
+    else
+        dbo_experiment_set(experiment, "schedule", &value, &err);
+    if (err.status != DBO_OK)
+        dbo_lua_raise(L, place, "schedule", &err);
+}
+
 static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key)
 {
     dbo_experiment *experiment = self;
-    if (strcmp(key, "model") == 0) {
+    if (strcmp(key, "schedule") == 0) {
+        read_schedule(L, experiment, place);
+    } else if (strcmp(key, "model") == 0) {
         dbo_settings settings = dbo_model_settings();
         dbo_lua_read_described(L, "models", &settings, &experiment->model, place);
         experiment->has_model = true;
@@ -100,7 +119,7 @@ static void take_key(lua_State *L, void *self, const dbo_place *place, const cha
     }
 }
 
-/* ---- overrides: --set key=text ---- */
+/* ---- overrides: --set key=text, and the table of dbo.run ---- */
 
 /* A key inside another: model.layers, hardware.sms, batch.num_tokens, costs.A. */
 static void take_inner_key(lua_State *L, dbo_experiment *experiment, const dbo_place *place,
@@ -109,17 +128,17 @@ static void take_inner_key(lua_State *L, dbo_experiment *experiment, const dbo_p
     dbo_error err = {0};
     dbo_settings settings = {0};
     void *object = NULL;
-    if (strncmp(outer, "model.", outer_length + 1) == 0 && outer_length == 5) {
+    if (outer_length == 5 && strncmp(outer, "model", 5) == 0) {
         settings = dbo_model_settings();
         object = &experiment->model;
-    } else if (strncmp(outer, "hardware.", outer_length + 1) == 0 && outer_length == 8) {
+    } else if (outer_length == 8 && strncmp(outer, "hardware", 8) == 0) {
         settings = dbo_hardware_settings();
         object = &experiment->hardware;
-    } else if (strncmp(outer, "costs.", outer_length + 1) == 0 && outer_length == 5) {
+    } else if (outer_length == 5 && strncmp(outer, "costs", 5) == 0) {
         settings = dbo_fixed_settings();
         object = &experiment->fixed;
         experiment->has_fixed = true;
-    } else if (strncmp(outer, "batch.", outer_length + 1) == 0 && outer_length == 5 &&
+    } else if (outer_length == 5 && strncmp(outer, "batch", 5) == 0 &&
                experiment->batch.kind != DBO_WORKLOAD_NONE) {
         dbo_lua_read_batch_key(L, &experiment->batch, place, key);
         return;
@@ -180,10 +199,73 @@ static void apply_overrides(lua_State *L, dbo_experiment *experiment)
     lua_pop(L, 1);
 }
 
+/* A table that an override gives for one of the objects inside: its keys replace those of the
+ * object, one by one. */
+typedef struct dbo_inner {
+    dbo_experiment *experiment;
+    const char *outer;
+} dbo_inner;
+
+static void take_inner_override(lua_State *L, void *self, const dbo_place *place, const char *key)
+{
+    dbo_inner *inner = self;
+    take_inner_key(L, inner->experiment, place, inner->outer, strlen(inner->outer), key);
+}
+
+/* Does the table at the top of the stack change parts of an object rather than be a new one? */
+static bool changes_parts(lua_State *L, const char *key)
+{
+    if (lua_type(L, -1) != LUA_TTABLE)
+        return false;
+    if (strcmp(key, "batch") == 0)
+        return !dbo_lua_is_batch(L);
+    if (strcmp(key, "costs") == 0)
+        return true;
+    if (strcmp(key, "model") != 0 && strcmp(key, "hardware") != 0)
+        return false;
+    lua_pushliteral(L, "base");
+    bool is_new = lua_rawget(L, -2) != LUA_TNIL;
+    lua_pop(L, 1);
+    return !is_new;
+}
+
+static void take_override(lua_State *L, void *self, const dbo_place *place, const char *key)
+{
+    dbo_experiment *experiment = self;
+    const char *dot = strchr(key, '.');
+    if (dot) {
+        take_inner_key(L, experiment, place, key, (size_t)(dot - key), dot + 1);
+    } else if (changes_parts(L, key)) {
+        dbo_inner inner = {experiment, key};
+        dbo_lua_each(L, -1, key, place, take_inner_override, &inner);
+    } else {
+        take_key(L, experiment, place, key);
+    }
+}
+
 static int collect_experiment(lua_State *L)
 {
     dbo_experiment_fini(lua_touserdata(L, 1));
     return 0;
+}
+
+dbo_experiment *dbo_lua_make_experiment(lua_State *L, int index, int overrides)
+{
+    static const dbo_place here = {0};
+    dbo_error err = {0};
+    dbo_experiment *experiment = lua_newuserdatauv(L, sizeof *experiment, 1);
+    dbo_experiment_init(experiment);
+    luaL_setmetatable(L, DBO_LUA_EXPERIMENT);
+    dbo_lua_each(L, index, "dbo.experiment", &here, take_key, experiment);
+    apply_overrides(L, experiment);
+    if (overrides)
+        dbo_lua_each(L, overrides, "the overrides", &here, take_override, experiment);
+    const char *key = NULL;
+    if (dbo_experiment_finish(experiment, &key, &err) != DBO_OK)
+        dbo_lua_raise(L, &here, key, &err);
+    dbo_lua_copy_table(L, index);
+    lua_setiuservalue(L, -2, 1);
+    return experiment;
 }
 
 static int make_experiment(lua_State *L)
@@ -194,14 +276,7 @@ static int make_experiment(lua_State *L)
         dbo_fail(&err, DBO_INVALID, NULL, "dbo.experiment takes a table: dbo.experiment { ... }");
         dbo_lua_raise(L, &here, NULL, &err);
     }
-    dbo_experiment *experiment = lua_newuserdatauv(L, sizeof *experiment, 0);
-    dbo_experiment_init(experiment);
-    luaL_setmetatable(L, DBO_LUA_EXPERIMENT);
-    dbo_lua_each(L, 1, "dbo.experiment", &here, take_key, experiment);
-    apply_overrides(L, experiment);
-    const char *key = NULL;
-    if (dbo_experiment_finish(experiment, &key, &err) != DBO_OK)
-        dbo_lua_raise(L, &here, key, &err);
+    dbo_lua_make_experiment(L, 1, 0);
     return 1;
 }
 
@@ -220,6 +295,8 @@ int dbo_lua_open(lua_State *L)
     lua_pushcfunction(L, make_fixed);
     lua_setfield(L, -2, "fixed");
     dbo_lua_open_batch(L);
+    dbo_lua_open_schedule(L);
+    dbo_lua_open_run(L);
     dbo_sandbox_set_module(dbo_sandbox_of(L));
     return 0;
 }

@@ -45,6 +45,8 @@ static int set_up(lua_State *L)
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_SETS);
+    lua_pushboolean(L, with->options->ascii);
+    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_ASCII);
     lua_pushcfunction(L, dbo_lua_open);
     lua_call(L, 0, 0);
     return 0;
@@ -72,8 +74,14 @@ static dbo_status check_sets(const dbo_load_options *options, dbo_error *err)
 }
 
 /* The experiment on the stack's top into *out. */
-static dbo_status take_result(lua_State *L, const char *path, dbo_experiment *out, dbo_error *err)
+static dbo_status take_result(lua_State *L, const char *path, const dbo_load_options *options,
+                              dbo_experiment *out, dbo_error *err)
 {
+    bool prints = options->may_return_nothing && dbo_sandbox_has_printed(dbo_sandbox_of(L));
+    if (prints && lua_isnil(L, -1)) {
+        *out = (dbo_experiment){0};
+        return DBO_OK;
+    }
     dbo_experiment *made = luaL_testudata(L, -1, DBO_LUA_EXPERIMENT);
     if (!made) {
         return dbo_fail(err, DBO_INVALID, "End the script with: return dbo.experiment { ... }",
@@ -81,7 +89,8 @@ static dbo_status take_result(lua_State *L, const char *path, dbo_experiment *ou
                         lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
     }
     *out = *made;
-    made->batch = (dbo_workload){0}; /* moved: the userdata owns it no more */
+    made->batch = (dbo_workload){0}; /* moved: the userdata owns them no more */
+    made->schedule = NULL;
     return DBO_OK;
 }
 
@@ -102,7 +111,7 @@ dbo_status dbo_experiment_load(dbo_experiment *out, const char *path,
     DBO_TRY_GOTO(dbo_sandbox_call(box, 1, 0, err), done);
     DBO_TRY_GOTO(dbo_sandbox_load_file(box, path, err), done);
     DBO_TRY_GOTO(dbo_sandbox_call(box, 0, 1, err), done);
-    DBO_TRY_GOTO(take_result(lua, path, out, err), done);
+    DBO_TRY_GOTO(take_result(lua, path, with.options, out, err), done);
 done:
     dbo_sandbox_destroy(box);
     return status;

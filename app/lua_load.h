@@ -18,6 +18,7 @@
 #include "app/lua_sandbox.h"
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* All zero is fine. Borrowed for the call. */
@@ -26,6 +27,9 @@ typedef struct dbo_load_options {
     const char *const *sets; /* (num_sets) "key=text": overrides of every experiment's keys; the
                               * key may lead into model., hardware., batch. and costs. */
     uint32_t num_sets;
+    bool may_return_nothing; /* of a script that has printed something: *out is then zeroed, its
+                              * num_layers 0 */
+    bool ascii;              /* what scripts draw, unless they say */
 } dbo_load_options;
 
 /* Runs the script at `path`; on success *out is finished and the caller's to fini. Messages begin

@@ -90,3 +90,36 @@ void dbo_lua_set_field(lua_State *L, const dbo_settings *settings, void *object,
     if (dbo_setting_set(settings, object, key, &value, &err) != DBO_OK)
         dbo_lua_raise(L, place, key, &err);
 }
+
+/* The table at the top of the stack becomes its copy. */
+static void copy_top(lua_State *L, int depth)
+{
+    dbo_error err = {0};
+    if (depth == 0) {
+        dbo_fail(&err, DBO_LIMIT, "Does one contain itself?",
+                 "a description is tables more than 16 deep");
+        dbo_sandbox_raise_at(L, NULL, &err);
+    }
+    luaL_checkstack(L, 8, "tables inside tables");
+    int from = lua_gettop(L);
+    lua_newtable(L);
+    lua_pushnil(L);
+    while (lua_next(L, from)) {
+        if (lua_type(L, -1) == LUA_TTABLE)
+            copy_top(L, depth - 1);
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, from + 1);
+    }
+    if (luaL_getmetafield(L, from, "__gc") != LUA_TNIL)
+        lua_pop(L, 1); /* a script's own, with a finalizer smuggled in: not copied */
+    else if (lua_getmetatable(L, from))
+        lua_setmetatable(L, from + 1);
+    lua_remove(L, from);
+}
+
+void dbo_lua_copy_table(lua_State *L, int index)
+{
+    lua_pushvalue(L, index);
+    copy_top(L, 16);
+}

@@ -17,6 +17,8 @@
 #define DBO_LUA_FOLDERS "dbo.folders"
 /* Registry key of the list of {key, text} that override the keys of every experiment. */
 #define DBO_LUA_SETS "dbo.sets"
+/* Registry key: whether drawings use ASCII unless a script says. */
+#define DBO_LUA_ASCII "dbo.ascii"
 /* Name of the metatable of experiments. */
 #define DBO_LUA_EXPERIMENT "dbo.experiment"
 
@@ -43,6 +45,10 @@ void dbo_lua_each(lua_State *L, int index, const char *what, const dbo_place *pl
 void dbo_lua_set_field(lua_State *L, const dbo_settings *settings, void *object,
                        const dbo_place *place, const char *key);
 
+/* Pushes a copy of the table at `index`, tables in it copied as well, metatables shared; raises if
+ * they are more than 16 deep. */
+void dbo_lua_copy_table(lua_State *L, int index);
+
 /* ---- presets (lua_preset.c) ---- */
 
 /* Applies the description at the top of the stack to `object`: the name of a file in the folder
@@ -54,11 +60,25 @@ void dbo_lua_read_described(lua_State *L, const char *kind, const dbo_settings *
 
 /* Pushes the functions decode, prefill, batch into the module table at the top of the stack. */
 void dbo_lua_open_batch(lua_State *L);
+/* Is the value at the top of the stack made by one of them? */
+bool dbo_lua_is_batch(lua_State *L);
 /* The batch at the top of the stack, made by one of these, into `load`, which must be zeroed. */
 void dbo_lua_read_batch(lua_State *L, dbo_workload *load, const dbo_place *place);
 /* One key of it: num_tokens, context_len, prompt_len, jitter_us; the value on top of the stack. */
 void dbo_lua_read_batch_key(lua_State *L, dbo_workload *load, const dbo_place *place,
                             const char *key);
+
+/* ---- experiments (lua_dbo.c) ---- */
+
+/* Pushes a finished experiment from the description at `index`, a table of its keys; then come the
+ * overrides of the command line, then those of the table at `overrides` (0: none). Its user value 1
+ * is a copy of the description. */
+dbo_experiment *dbo_lua_make_experiment(lua_State *L, int index, int overrides);
+
+/* ---- running (lua_run.c) ---- */
+
+/* Pushes the functions load and run into the module table at the top of the stack. */
+void dbo_lua_open_run(lua_State *L);
 
 /* ---- the module (lua_dbo.c) ---- */
 

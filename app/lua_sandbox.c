@@ -4,7 +4,7 @@
  * functions find it without globals. Set-up runs protected: even opening the libraries may run out
  * of the memory cap. math.random starts from a fixed seed: a script is a pure function of its text.
  */
-#include "app/lua_sandbox.h"
+#include "app/lua_sandbox_impl.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,24 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOOK_EVERY 10000
-
-typedef struct dbo_source {
-    struct dbo_source *next;
-    char *path, *text;
-} dbo_source;
-
-struct dbo_sandbox {
-    lua_State *lua;
-    dbo_sandbox_limits limits;
-    size_t used_bytes;
-    uint64_t instructions;
-    dbo_source *sources;
-    int module_ref;
-    bool memory_refused;
-    dbo_error raised; /* the last error raised by a C function; its message is on Lua's stack */
-};
-
 dbo_sandbox *dbo_sandbox_of(lua_State *L)
 {
     return *(dbo_sandbox **)lua_getextraspace(L);
@@ -40,6 +22,21 @@ dbo_sandbox *dbo_sandbox_of(lua_State *L)
 lua_State *dbo_sandbox_lua(dbo_sandbox *box)
 {
     return box->lua;
+}
+
+const dbo_sandbox_limits *dbo_sandbox_limits_of(const dbo_sandbox *box)
+{
+    return &box->limits;
+}
+
+bool dbo_sandbox_has_printed(const dbo_sandbox *box)
+{
+    return box->has_printed;
+}
+
+void dbo_sandbox_note_print(dbo_sandbox *box)
+{
+    box->has_printed = true;
 }
 
 static void *allocate(void *self, void *block, size_t old_bytes, size_t new_bytes)
@@ -68,9 +65,13 @@ static void *allocate(void *self, void *block, size_t old_bytes, size_t new_byte
 static void on_count(lua_State *L, lua_Debug *ar)
 {
     dbo_sandbox *box = dbo_sandbox_of(L);
-    box->instructions += HOOK_EVERY;
-    bool cancelled = box->limits.cancelled && box->limits.cancelled(box->limits.cancelled_self);
-    if (!cancelled && box->instructions <= box->limits.instructions)
+    const dbo_sandbox_limits *limits = &box->limits;
+    box->instructions += DBO_SANDBOX_HOOK_EVERY;
+    /* Nobody waits for an abandoned script; what its limits point to may be gone. */
+    bool abandoned = atomic_load(&box->abandoned);
+    bool cancelled = abandoned || (limits->cancelled && limits->cancelled(limits->cancelled_self));
+    bool too_long = dbo_sandbox_cpu_ns(box) > (int64_t)limits->cpu_ms * 1000000;
+    if (!cancelled && !too_long && box->instructions <= limits->instructions)
         return;
     /* From here on every instruction raises again, so that pcall cannot go on. */
     lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
@@ -79,10 +80,14 @@ static void on_count(lua_State *L, lua_Debug *ar)
     if (cancelled) {
         dbo_fail(&err, DBO_CANCELLED, NULL, "%s:%d: the script was interrupted", ar->short_src,
                  ar->currentline);
+    } else if (too_long) {
+        dbo_fail(&err, DBO_LIMIT, "Does it do slow things very often?",
+                 "%s:%d: the script computed for more than %g s", ar->short_src, ar->currentline,
+                 limits->cpu_ms / 1000.0);
     } else {
         dbo_fail(&err, DBO_LIMIT, "Is there a loop that never ends?",
                  "%s:%d: the script ran more than %" PRIu64 " million instructions", ar->short_src,
-                 ar->currentline, box->limits.instructions / 1000000);
+                 ar->currentline, limits->instructions / 1000000);
     }
     dbo_sandbox_raise(L, &err);
 }
@@ -115,6 +120,7 @@ static int capped_rep(lua_State *L)
 static int print_line(lua_State *L)
 {
     FILE *out = dbo_sandbox_of(L)->limits.print_to;
+    dbo_sandbox_of(L)->has_printed = true;
     int count = lua_gettop(L);
     for (int i = 1; i <= count; i++) {
         size_t length = 0;
@@ -126,6 +132,25 @@ static int print_line(lua_State *L)
     }
     fputc('\n', out);
     return 0;
+}
+
+/* setmetatable without finalizers: they would run where no limit holds. */
+static int set_metatable(lua_State *L)
+{
+    int type = lua_type(L, 2);
+    luaL_checktype(L, 1, LUA_TTABLE);
+    luaL_argexpected(L, type == LUA_TNIL || type == LUA_TTABLE, 2, "nil or table");
+    if (luaL_getmetafield(L, 1, "__metatable") != LUA_TNIL)
+        return luaL_error(L, "cannot change a protected metatable");
+    lua_settop(L, 2);
+    if (type == LUA_TTABLE) {
+        lua_pushliteral(L, "__gc");
+        if (lua_rawget(L, 2) != LUA_TNIL)
+            return luaL_error(L, "the tables of a script have no __gc");
+        lua_pop(L, 1);
+    }
+    lua_setmetatable(L, 1);
+    return 1;
 }
 
 static int require_dbo(lua_State *L)
@@ -185,6 +210,8 @@ static int set_up(lua_State *L)
     lua_setfield(L, 1, "print");
     lua_pushcfunction(L, require_dbo);
     lua_setfield(L, 1, "require");
+    lua_pushcfunction(L, set_metatable);
+    lua_setfield(L, 1, "setmetatable");
     lua_getfield(L, 1, "string");
     keep_only(L, strings);
     lua_getfield(L, -1, "rep");
@@ -209,9 +236,11 @@ dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err
     dbo_sandbox_limits *use = &box->limits;
     use->memory_bytes = use->memory_bytes ? use->memory_bytes : (size_t)256 << 20;
     use->instructions = use->instructions ? use->instructions : 200000000;
+    use->cpu_ms = use->cpu_ms ? use->cpu_ms : 5000;
     use->string_bytes = use->string_bytes ? use->string_bytes : (size_t)16 << 20;
     use->source_bytes = use->source_bytes ? use->source_bytes : (size_t)8 << 20;
     use->print_to = use->print_to ? use->print_to : stdout;
+    atomic_init(&box->holders, 1);
     box->module_ref = LUA_NOREF;
     box->lua = lua_newstate(allocate, box);
     if (!box->lua) {
@@ -229,9 +258,9 @@ dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err
     return box;
 }
 
-void dbo_sandbox_destroy(dbo_sandbox *box)
+void dbo_sandbox_release(dbo_sandbox *box)
 {
-    if (!box)
+    if (atomic_fetch_sub(&box->holders, 1) != 1)
         return;
     lua_close(box->lua);
     while (box->sources) {
@@ -244,6 +273,12 @@ void dbo_sandbox_destroy(dbo_sandbox *box)
     free(box);
 }
 
+void dbo_sandbox_destroy(dbo_sandbox *box)
+{
+    if (box)
+        dbo_sandbox_release(box);
+}
+
 void dbo_sandbox_set_module(dbo_sandbox *box)
 {
     luaL_unref(box->lua, LUA_REGISTRYINDEX, box->module_ref);
@@ -253,7 +288,7 @@ void dbo_sandbox_set_module(dbo_sandbox *box)
 /* ---- loading and calling ---- */
 
 /* The script that was loaded first: what people call the run. */
-static const char *script_name(const dbo_sandbox *box)
+const char *dbo_sandbox_script(const dbo_sandbox *box)
 {
     const dbo_source *source = box->sources;
     while (source && source->next)
@@ -262,7 +297,7 @@ static const char *script_name(const dbo_sandbox *box)
 }
 
 /* Turns the Lua error on the stack into *err and pops it. */
-static dbo_status take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
+dbo_status dbo_sandbox_take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
 {
     lua_State *lua = box->lua;
     dbo_status status = DBO_INVALID;
@@ -270,12 +305,12 @@ static dbo_status take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
     if (lua_status == LUA_ERRMEM) {
         bool capped = box->memory_refused;
         status = dbo_fail(err, capped ? DBO_LIMIT : DBO_NO_MEMORY, NULL,
-                          "%s: the script needs more than %zu MiB of memory", script_name(box),
-                          box->limits.memory_bytes >> 20);
+                          "%s: the script needs more than %zu MiB of memory",
+                          dbo_sandbox_script(box), box->limits.memory_bytes >> 20);
     } else if (!text) {
         status = dbo_fail(err, DBO_INVALID, "Call error() with a string.",
-                          "%s: the script raised a %s instead of a sentence", script_name(box),
-                          luaL_typename(lua, -1));
+                          "%s: the script raised a %s instead of a sentence",
+                          dbo_sandbox_script(box), luaL_typename(lua, -1));
     } else if (strcmp(text, box->raised.message) == 0) {
         status = box->raised.status;
         if (err)
@@ -291,9 +326,8 @@ static dbo_status take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
 
 dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_error *err)
 {
-    lua_sethook(box->lua, on_count, LUA_MASKCOUNT, HOOK_EVERY);
-    int lua_status = lua_pcall(box->lua, arguments, results, 0);
-    return lua_status == LUA_OK ? DBO_OK : take_error(box, lua_status, err);
+    lua_sethook(box->lua, on_count, LUA_MASKCOUNT, DBO_SANDBOX_HOOK_EVERY);
+    return dbo_sandbox_watched_call(box, arguments, results, err);
 }
 
 dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, size_t *length,
@@ -395,7 +429,8 @@ static dbo_status load(dbo_sandbox *box, const char *path, const char *text, siz
     int lua_status = lua_pcall(box->lua, 1, 1, 0);
     if (lua_status == LUA_OK)
         return DBO_OK;
-    return take_error(box, chunk.lua_status != LUA_OK ? chunk.lua_status : lua_status, err);
+    return dbo_sandbox_take_error(box, chunk.lua_status != LUA_OK ? chunk.lua_status : lua_status,
+                                  err);
 }
 
 dbo_status dbo_sandbox_load_text(dbo_sandbox *box, const char *path, const char *text,

@@ -3,8 +3,9 @@
  * A script can compute and call `dbo`; it cannot reach files, processes or the C side: only text
  * chunks are loaded (no bytecode), globals are a white list, `require` knows the name "dbo" alone,
  * memory is capped by the allocator, instructions by a hook, the length of what string.rep builds
- * by a check. A script that goes over a limit ends with a sentence; one that is out of instructions
- * or cancelled ends even if it catches errors.
+ * by a check, and the CPU time of everything, also inside Lua's C functions, by a watch
+ * (lua_watch.c). A script that goes over a limit ends with a sentence; one that is out of
+ * instructions or time or cancelled ends even if it catches errors. Tables have no finalizers.
  *
  * Errors carry the place: "F.lua:7: ...". C functions called from Lua fail with dbo_sandbox_raise,
  * which keeps the dbo_error's status and hint across the longjmp; they must own nothing on the C
@@ -14,7 +15,9 @@
  *     DBO_TRY_GOTO(dbo_sandbox_load_file(box, "F.lua", &err), fail);  // the chunk is on the stack
  *     DBO_TRY_GOTO(dbo_sandbox_call(box, 0, 1, &err), fail);
  *
- * One thread at a time.
+ * A call runs on a thread of its own while the caller waits; one that does not come back from a C
+ * function is given up: the call returns DBO_LIMIT (or DBO_CANCELLED), the only thing left to do
+ * with the sandbox is to destroy it, and the thread ends with the process. One caller at a time.
  */
 #ifndef DBO_APP_LUA_SANDBOX_H
 #define DBO_APP_LUA_SANDBOX_H
@@ -32,6 +35,7 @@ typedef struct dbo_sandbox dbo_sandbox;
 typedef struct dbo_sandbox_limits {
     size_t memory_bytes;           /* default 256 MiB */
     uint64_t instructions;         /* default 200 million: about two seconds */
+    uint32_t cpu_ms;               /* of one call, without the simulator's; default 5000 */
     size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
     size_t source_bytes;           /* of one script; default 8 MiB */
     bool (*cancelled)(void *self); /* polled while a script runs; may be NULL */
@@ -43,6 +47,10 @@ typedef struct dbo_sandbox_limits {
 dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err);
 void dbo_sandbox_destroy(dbo_sandbox *box); /* NULL is fine */
 
+const dbo_sandbox_limits *dbo_sandbox_limits_of(const dbo_sandbox *box);
+/* Has the script printed something? */
+bool dbo_sandbox_has_printed(const dbo_sandbox *box);
+void dbo_sandbox_note_print(dbo_sandbox *box);
 lua_State *dbo_sandbox_lua(dbo_sandbox *box);
 /* The sandbox that a C function called from Lua runs in. */
 dbo_sandbox *dbo_sandbox_of(lua_State *L);
@@ -57,6 +65,10 @@ dbo_status dbo_sandbox_load_text(dbo_sandbox *box, const char *path, const char 
 dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_error *err);
 
 /* ---- for C functions called from Lua ---- */
+
+/* What dbo computes on behalf of the script, between pause(true) and pause(false), is not charged
+ * to the script's time; it must poll `cancelled` itself. */
+void dbo_sandbox_pause(dbo_sandbox *box, bool paused);
 
 /* Raises err as a Lua error; the message gets no place: see dbo_sandbox_raise_at. No return. */
 int dbo_sandbox_raise(lua_State *L, const dbo_error *err);

@@ -122,6 +122,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .config = &s->config,
         .model = experiment->has_fixed ? NULL : &experiment->model,
         .fixed = &s->fixed,
+        .schedule = experiment->schedule ? &experiment->schedule->schedule : NULL,
         .num_layers = experiment->num_layers,
         .ep_size = experiment->ep_size,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,

@@ -117,7 +117,7 @@ typedef struct plan_inputs {
     const dbo_deployment *deployment;
     const dbo_cut *cut;
     bool low_latency;
-    dbo_builder_fn schedule;
+    dbo_builder_fn built_in;
     dbo_build_options options;
     dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
 } plan_inputs;
@@ -146,7 +146,12 @@ static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
         if (plan->layers[kind].num_ubatches > 0)
             continue;
         DBO_TRY(fill_costs(in, layer, err));
-        dbo_builder_fn build = kind & 1u ? dbo_build_dense : in->schedule;
+        const dbo_schedule *own = in->deployment->schedule;
+        if (own && plan->num_ubatches > 1 && !(kind & 1u)) {
+            DBO_TRY(own->build(own->self, in->costs, &in->options, &plan->layers[kind], err));
+            continue;
+        }
+        dbo_builder_fn build = kind & 1u ? dbo_build_dense : in->built_in;
         DBO_TRY(build(in->costs, &in->options, &plan->layers[kind], err));
     }
     return DBO_OK;
@@ -186,11 +191,12 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
                                      .host_sync = caps->needs_host_sync,
                                      .rocm = deployment->rocm && !caps->has_hook,
                                      .own_stream = true};
-    in.schedule = dbo_builder_of_name(deployment->config->schedule, caps->has_hook);
-    if (!in.schedule)
+    /* A schedule of one's own is for split layers; unsplit ones are the built-in's. */
+    const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
+    in.built_in = dbo_builder_of_name(name, caps->has_hook);
+    if (!in.built_in)
         return dbo_fail(err, DBO_INVALID, "mlp_shared_overlap is the built-in schedule.",
-                        "there is no schedule '%s' for this all-to-all",
-                        deployment->config->schedule);
+                        "there is no schedule '%s' for this all-to-all", name);
     plan->kind_of_layer = calloc((size_t)plan->num_layers + 1, 1);
     in.costs = calloc(cut->num_ubatches, sizeof *in.costs);
     dbo_status status = plan->kind_of_layer && in.costs ? build_layers(plan, &in, err)

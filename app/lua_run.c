@@ -1,0 +1,145 @@
+/* lua_run.c: dbo.load and dbo.run: one script using another, and running what it describes.
+ *
+ * An experiment keeps the table that it was made from (its user value), so that dbo.run can make it
+ * once more with other values and what follows from them follows again.
+ */
+#include "app/lua_read.h"
+#include "app/lua_result.h"
+#include "app/simulate.h"
+
+#include <lauxlib.h>
+#include <string.h>
+
+#define OUTCOME   "dbo.outcome"
+#define DEPTH     "dbo.load.depth" /* registry key */
+#define MAX_LOADS 8
+
+static const dbo_place here = {0};
+
+/* ---- dbo.load(path) ---- */
+
+/* Pushes the path of a script as seen from the calling one. */
+static const char *push_relative(lua_State *L, const char *path)
+{
+    lua_Debug ar;
+    if (lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && ar.source[0] == '@') {
+        const char *slash = strrchr(ar.source, '/');
+        if (slash) {
+            lua_pushlstring(L, ar.source + 1, (size_t)(slash - ar.source));
+            lua_pushstring(L, path);
+            lua_concat(L, 2);
+            return lua_tostring(L, -1);
+        }
+    }
+    return lua_pushstring(L, path);
+}
+
+static lua_Integer add_depth(lua_State *L, lua_Integer by)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, DEPTH);
+    lua_Integer depth = lua_tointeger(L, -1) + by;
+    lua_pop(L, 1);
+    lua_pushinteger(L, depth);
+    lua_setfield(L, LUA_REGISTRYINDEX, DEPTH);
+    return depth;
+}
+
+static const char *check_path(lua_State *L)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, 1);
+    if (value.kind != DBO_VALUE_TEXT) {
+        dbo_value_mismatch("the script of dbo.load", "a string", &value, &err);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    size_t length = strlen(value.text);
+    if (value.text[0] == '/' || length < 5 || strcmp(value.text + length - 4, ".lua") != 0) {
+        dbo_fail(&err, DBO_INVALID, "For example: dbo.load(\"../workloads/mine.lua\")",
+                 "dbo.load takes the path of a .lua file, relative to the script, not '%.80s'",
+                 value.text);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    return value.text;
+}
+
+static int load_script(lua_State *L)
+{
+    dbo_error err = {0};
+    const char *path = push_relative(L, check_path(L));
+    if (add_depth(L, 1) > MAX_LOADS) {
+        dbo_fail(&err, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
+                 MAX_LOADS);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    if (dbo_sandbox_load_file(dbo_sandbox_of(L), path, &err) != DBO_OK) {
+        if (err.status == DBO_IO) {
+            err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+            dbo_lua_raise(L, &here, NULL, &err);
+        }
+        dbo_sandbox_raise(L, &err);
+    }
+    int lua_status = lua_pcall(L, 0, 1, 0);
+    add_depth(L, -1);
+    if (lua_status != LUA_OK)
+        lua_error(L);
+    if (!luaL_testudata(L, -1, DBO_LUA_EXPERIMENT)) {
+        dbo_fail(&err, DBO_INVALID, "It must end with: return dbo.experiment { ... }",
+                 "%s returns %s, not an experiment", path,
+                 lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    return 1;
+}
+
+/* ---- dbo.run(experiment, overrides) ---- */
+
+static int collect_outcome(lua_State *L)
+{
+    dbo_outcome_fini(lua_touserdata(L, 1));
+    return 0;
+}
+
+static int run_experiment(lua_State *L)
+{
+    dbo_error err = {0};
+    dbo_experiment *experiment = luaL_testudata(L, 1, DBO_LUA_EXPERIMENT);
+    dbo_value overrides = dbo_lua_value(L, 2);
+    lua_settop(L, 2);
+    if (!experiment || (overrides.kind != DBO_VALUE_TABLE && !lua_isnil(L, 2))) {
+        dbo_fail(&err, DBO_INVALID, NULL,
+                 "dbo.run takes an experiment and, if wanted, a table of overrides: "
+                 "dbo.run(e, { nodes = 4 })");
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    if (!lua_isnil(L, 2)) {
+        lua_getiuservalue(L, 1, 1);
+        experiment = dbo_lua_make_experiment(L, 3, 2);
+    }
+    const dbo_sandbox_limits *limits = dbo_sandbox_limits_of(dbo_sandbox_of(L));
+    const dbo_simulate_options options = {.cancelled = limits->cancelled,
+                                          .cancelled_arg = limits->cancelled_self};
+    dbo_outcome *outcome = lua_newuserdatauv(L, sizeof *outcome, 0);
+    memset(outcome, 0, sizeof *outcome);
+    luaL_setmetatable(L, OUTCOME);
+    dbo_sandbox_pause(dbo_sandbox_of(L), true);
+    dbo_status status = dbo_simulate(experiment, &options, outcome, &err);
+    dbo_sandbox_pause(dbo_sandbox_of(L), false);
+    if (status != DBO_OK)
+        dbo_lua_raise(L, &here, NULL, &err);
+    dbo_lua_push_result(L, outcome);
+    dbo_outcome_fini(outcome); /* traces are large: not left to the collector */
+    return 1;
+}
+
+void dbo_lua_open_run(lua_State *L)
+{
+    luaL_newmetatable(L, OUTCOME);
+    lua_pushcfunction(L, collect_outcome);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    dbo_lua_open_result(L);
+    lua_pushcfunction(L, load_script);
+    lua_setfield(L, -2, "load");
+    lua_pushcfunction(L, run_experiment);
+    lua_setfield(L, -2, "run");
+}

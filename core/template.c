@@ -1,0 +1,216 @@
+/* template.c: growing, sharing, comparing and filling in of templates (template.h). */
+#include "core/template.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const dbo_op_cost dbo_cost_open = {.fixed_ns = -1};
+const dbo_a2a_cost dbo_a2a_cost_open = {.fixed_ns = -1};
+
+dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_error *err)
+{
+    dbo_template *t = calloc(1, sizeof *t);
+    if (!t) {
+        dbo_fail_memory(err, "a schedule");
+        return NULL;
+    }
+    atomic_init(&t->holders, 1);
+    size_t length = strlen(name);
+    length = length < sizeof t->name ? length : sizeof t->name - 1;
+    memcpy(t->name, name, length);
+    dbo_arena_init(&t->arena, 0);
+    dbo_program_builder_init(&t->builder, t->name, num_ubatches);
+    return t;
+}
+
+dbo_template *dbo_template_retain(dbo_template *t)
+{
+    if (t)
+        atomic_fetch_add(&t->holders, 1);
+    return t;
+}
+
+void dbo_template_release(dbo_template *t)
+{
+    if (!t || atomic_fetch_sub(&t->holders, 1) != 1)
+        return;
+    dbo_program_fini(&t->builder.program);
+    dbo_program_fini(&t->program);
+    for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
+        free(t->lines[u]);
+    dbo_arena_fini(&t->arena);
+    free(t);
+}
+
+/* ---- growing ---- */
+
+static void fail_memory(dbo_template *t)
+{
+    if (t->builder.status == DBO_OK)
+        t->builder.status = dbo_fail_memory(&t->builder.error, "a schedule");
+}
+
+void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32_t line)
+{
+    const dbo_program *p = &t->builder.program;
+    if (ubatch < p->num_ubatches && p->num_instrs[ubatch] == t->cap_lines[ubatch]) {
+        uint32_t larger = t->cap_lines[ubatch] ? t->cap_lines[ubatch] * 2 : 16;
+        uint32_t *grown = realloc(t->lines[ubatch], larger * sizeof *grown);
+        if (!grown) {
+            fail_memory(t);
+            return;
+        }
+        t->lines[ubatch] = grown;
+        t->cap_lines[ubatch] = larger;
+    }
+    if (ubatch < p->num_ubatches)
+        t->lines[ubatch][p->num_instrs[ubatch]] = line;
+    dbo_program_emit(&t->builder, ubatch, instr);
+}
+
+static const dbo_access *accesses(dbo_template *t, const uint16_t *buffers, uint32_t count)
+{
+    dbo_access *list = DBO_ARENA_ARRAY(&t->arena, dbo_access, count);
+    for (uint32_t i = 0; list && i < count; i++)
+        list[i].buffer = buffers[i];
+    return list;
+}
+
+const dbo_op_io *dbo_template_make_io(dbo_template *t, const uint16_t *reads, uint32_t num_reads,
+                                      const uint16_t *writes, uint32_t num_writes)
+{
+    dbo_op_io *io = DBO_ARENA_NEW(&t->arena, dbo_op_io);
+    if (io) {
+        *io = (dbo_op_io){.num_reads = num_reads,
+                          .num_writes = num_writes,
+                          .reads = accesses(t, reads, num_reads),
+                          .writes = accesses(t, writes, num_writes)};
+    }
+    if (!io || !io->reads || !io->writes) {
+        fail_memory(t);
+        return NULL;
+    }
+    return io;
+}
+
+dbo_status dbo_template_finish(dbo_template *t, dbo_error *err)
+{
+    DBO_TRY(dbo_program_builder_finish(&t->builder, &t->program, err));
+    t->schedule = (dbo_schedule){.name = t->name,
+                                 .num_ubatches = t->program.num_ubatches,
+                                 .build = dbo_template_build,
+                                 .self = t};
+    return DBO_OK;
+}
+
+/* ---- comparing ---- */
+
+static bool same_io(const dbo_op_io *a, const dbo_op_io *b)
+{
+    if (!a || !b)
+        return a == b;
+    return a->num_reads == b->num_reads && a->num_writes == b->num_writes &&
+           memcmp(a->reads, b->reads, a->num_reads * sizeof *a->reads) == 0 &&
+           memcmp(a->writes, b->writes, a->num_writes * sizeof *a->writes) == 0;
+}
+
+static bool same_instr(const dbo_program *a, const dbo_program *b, const dbo_instr *x,
+                       const dbo_instr *y)
+{
+    if (memcmp(x, y, sizeof *x) != 0)
+        return false;
+    if (x->code == DBO_CODE_OP) {
+        const dbo_program_op *m = &a->ops[x->index], *n = &b->ops[y->index];
+        return m->id_bits == n->id_bits && m->cost.fixed_ns == n->cost.fixed_ns &&
+               m->cost.fixed_sms == n->cost.fixed_sms && same_io(m->io, n->io);
+    }
+    if (x->code == DBO_CODE_A2A_POST) {
+        const dbo_program_post *m = &a->posts[x->index], *n = &b->posts[y->index];
+        return m->id_bits == n->id_bits && m->handle == n->handle &&
+               m->cost.fixed_ns == n->cost.fixed_ns && same_io(m->io, n->io);
+    }
+    return true;
+}
+
+bool dbo_template_equal(const dbo_template *a, const dbo_template *b, uint32_t *ubatch,
+                        uint32_t *index)
+{
+    const dbo_program *p = &a->program, *q = &b->program;
+    for (uint32_t u = 0; u < p->num_ubatches && u < q->num_ubatches; u++) {
+        for (uint32_t i = 0; i < p->num_instrs[u] || i < q->num_instrs[u]; i++) {
+            if (i < p->num_instrs[u] && i < q->num_instrs[u] &&
+                same_instr(p, q, &p->instrs[u][i], &q->instrs[u][i]))
+                continue;
+            *ubatch = u;
+            *index = i;
+            return false;
+        }
+    }
+    return p->num_ubatches == q->num_ubatches;
+}
+
+/* ---- filling in ---- */
+
+static void fill_op(dbo_program_op *op, const dbo_layer_costs *costs)
+{
+    if (op->cost.fixed_ns >= 0)
+        return;
+    const dbo_layer_costs *layer = &costs[dbo_op_id_ubatch(op->id_bits)];
+    uint32_t kind = dbo_op_id_kind(op->id_bits);
+    op->cost = layer->op[kind];
+    op->kernels = layer->kernels[kind];
+}
+
+static void fill_post(dbo_program_post *post, const dbo_layer_costs *costs)
+{
+    if (post->cost.fixed_ns >= 0)
+        return;
+    const dbo_layer_costs *layer = &costs[dbo_op_id_ubatch(post->id_bits)];
+    post->cost = post->direction == DBO_A2A_DISPATCH ? layer->dispatch : layer->combine;
+}
+
+static void *duplicate(const void *array, size_t count, size_t size, bool *failed)
+{
+    void *copy = malloc(count * size + 1);
+    if (copy && count > 0)
+        memcpy(copy, array, count * size);
+    *failed = *failed || !copy;
+    return copy;
+}
+
+dbo_status dbo_template_build(const void *self, const dbo_layer_costs *costs,
+                              const dbo_build_options *options, dbo_program *out, dbo_error *err)
+{
+    const dbo_template *t = self;
+    const dbo_program *from = &t->program;
+    bool failed = false;
+    if (options->num_ubatches != from->num_ubatches)
+        return dbo_fail(err, DBO_INVALID, NULL, "schedule %s is written for %u ubatches, not %u",
+                        t->name, from->num_ubatches, options->num_ubatches);
+    dbo_program made = *from;
+    memset(made.instrs, 0, sizeof made.instrs);
+    made.ops = duplicate(from->ops, from->num_ops, sizeof *from->ops, &failed);
+    made.posts = duplicate(from->posts, from->num_posts, sizeof *from->posts, &failed);
+    for (uint32_t u = 0; u < from->num_ubatches; u++)
+        made.instrs[u] =
+            duplicate(from->instrs[u], from->num_instrs[u], sizeof(dbo_instr), &failed);
+    if (failed) {
+        dbo_program_fini(&made);
+        return dbo_fail_memory(err, "a program");
+    }
+    for (uint32_t i = 0; i < made.num_ops; i++)
+        fill_op(&made.ops[i], costs);
+    for (uint32_t i = 0; i < made.num_posts; i++)
+        fill_post(&made.posts[i], costs);
+    for (uint32_t u = 0; u < made.num_ubatches; u++) {
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < made.num_instrs[u]; i++) {
+            dbo_instr instr = made.instrs[u][i];
+            if (instr.code != DBO_CODE_OP || made.ops[instr.index].kernels > 0)
+                made.instrs[u][kept++] = instr;
+        }
+        made.num_instrs[u] = kept;
+    }
+    *out = made;
+    return DBO_OK;
+}

@@ -1,0 +1,225 @@
+/* template_check.c: a template played without a machine.
+ *
+ * Ubatches take turns as the executor gives them: a yield passes the baton to the next of the ring
+ * and waits for the own; the end of an ubatch passes it on, too. Transfers and hooks are followed
+ * as the interpreter and the contexts treat them. A few layers are enough: what a layer leaves open
+ * must be closed by the next, and a baton that gets lost each layer is missed within a few.
+ */
+#include "core/template.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PLAYED_LAYERS 4u
+
+typedef struct part {
+    uint32_t at, layer; /* next instruction, and the layer it is of */
+    uint32_t line;      /* of the last instruction */
+    bool ended, baton, hooked;
+    uint16_t hook; /* handle to receive, if hooked */
+} part;
+
+typedef struct play {
+    const dbo_template *t;
+    uint8_t *flying;  /* by handle: posted and not received */
+    uint32_t *posted; /* by handle: line of the last post, plus 1 */
+    uint16_t *owner;  /* by handle: the ubatch that posted it */
+    part parts[DBO_MAX_UBATCHES];
+} play;
+
+/* "schedule mine, ubatch 0, line 7: " is put before the sentence. */
+static dbo_status refuse(const play *p, uint32_t ubatch, const char *hint, dbo_error *err,
+                         const char *sentence)
+{
+    uint32_t line = p->parts[ubatch].line;
+    if (line == 0)
+        return dbo_fail(err, DBO_REFUSED, hint, "schedule %s, ubatch %u: %s", p->t->name, ubatch,
+                        sentence);
+    return dbo_fail(err, DBO_REFUSED, hint, "schedule %s, ubatch %u, line %u: %s", p->t->name,
+                    ubatch, line, sentence);
+}
+
+static dbo_status receive(play *p, uint32_t ubatch, uint16_t handle, dbo_error *err)
+{
+    if (!p->flying[handle])
+        return refuse(p, ubatch, "Post a transfer before its finish or hook.", err,
+                      "a transfer is received that has not been posted");
+    p->flying[handle] = 0;
+    return DBO_OK;
+}
+
+static dbo_status run_hook(play *p, uint32_t ubatch, dbo_error *err)
+{
+    part *own = &p->parts[ubatch];
+    if (!own->hooked)
+        return DBO_OK;
+    own->hooked = false;
+    return receive(p, ubatch, own->hook, err);
+}
+
+static dbo_status set_hook(play *p, uint32_t ubatch, uint16_t handle, dbo_error *err)
+{
+    part *next = &p->parts[(ubatch + 1) % p->t->program.num_ubatches];
+    if (!p->flying[handle])
+        return refuse(p, ubatch, "Post a transfer before its hook.", err,
+                      "a receive hook is registered for a transfer that has not been posted");
+    if (next->ended)
+        return refuse(p, ubatch, "Give every ubatch the same number of yields.", err,
+                      "the receive hook is registered with an ubatch that has ended");
+    if (next->hooked)
+        return refuse(p, ubatch, "Call u.maybe_run_recv_hook() once a turn.", err,
+                      "the receive hook displaces one that has not been run: its transfer would "
+                      "never be received");
+    next->hooked = true;
+    next->hook = handle;
+    return DBO_OK;
+}
+
+static dbo_status post(play *p, uint32_t ubatch, uint16_t index, dbo_error *err)
+{
+    uint16_t handle = p->t->program.posts[index].handle;
+    if (p->flying[handle])
+        return refuse(p, ubatch,
+                      "After a post: u.register_recv_hook(h), or u.finish(h) where it is needed.",
+                      err, "this transfer is posted again, but nobody has received the last one");
+    p->flying[handle] = 1;
+    p->posted[handle] = p->parts[ubatch].line + 1;
+    p->owner[handle] = (uint16_t)ubatch;
+    return DBO_OK;
+}
+
+static dbo_status step(play *p, uint32_t ubatch, const dbo_instr *instr, dbo_error *err)
+{
+    switch ((dbo_code)instr->code) {
+    case DBO_CODE_HOOK_SET: return set_hook(p, ubatch, instr->index, err);
+    case DBO_CODE_HOOK_RUN: return run_hook(p, ubatch, err);
+    case DBO_CODE_A2A_POST: return post(p, ubatch, instr->index, err);
+    case DBO_CODE_A2A_FINISH: return receive(p, ubatch, instr->index, err);
+    case DBO_CODE_HOST_WAIT:
+        if (instr->wait_event || p->flying[instr->index])
+            return DBO_OK;
+        return refuse(p, ubatch, NULL, err, "the host waits for a transfer that is not in flight");
+    default: return DBO_OK;
+    }
+}
+
+/* Runs an ubatch until it has given its turn away. */
+static dbo_status turn(play *p, uint32_t ubatch, dbo_error *err)
+{
+    const dbo_program *program = &p->t->program;
+    part *own = &p->parts[ubatch];
+    own->baton = false;
+    while (own->layer < PLAYED_LAYERS) {
+        if (own->at == program->num_instrs[ubatch]) {
+            own->at = 0;
+            own->layer++;
+            continue;
+        }
+        own->line = p->t->lines[ubatch] ? p->t->lines[ubatch][own->at] : 0;
+        const dbo_instr *instr = &program->instrs[ubatch][own->at++];
+        DBO_TRY(step(p, ubatch, instr, err));
+        if (instr->code == DBO_CODE_YIELD)
+            break;
+    }
+    own->ended = own->layer == PLAYED_LAYERS;
+    p->parts[(ubatch + 1) % program->num_ubatches].baton = true;
+    return own->ended ? run_hook(p, ubatch, err) : DBO_OK;
+}
+
+static uint32_t count_yields(const dbo_program *program, uint32_t ubatch)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->num_instrs[ubatch]; i++)
+        count += program->instrs[ubatch][i].code == DBO_CODE_YIELD;
+    return count;
+}
+
+/* Somebody lives and nobody has the baton. */
+static dbo_status refuse_wait(const play *p, uint32_t ubatch, dbo_error *err)
+{
+    const dbo_program *program = &p->t->program;
+    uint32_t mine = count_yields(program, ubatch), other = 0;
+    while (other + 1 < program->num_ubatches && count_yields(program, other) == mine)
+        other++;
+    char sentence[160];
+    snprintf(sentence, sizeof sentence,
+             "waits for its turn for ever: it yields %u times a layer, ubatch %u %u times", mine,
+             other, count_yields(program, other));
+    return refuse(p, ubatch, "Give every ubatch the same number of yields.", err, sentence);
+}
+
+/* The first ubatch that has not ended (and has the baton), or their number. */
+static uint32_t living(const play *p, bool with_baton)
+{
+    uint32_t u = 0;
+    while (u < p->t->program.num_ubatches &&
+           (p->parts[u].ended || (with_baton && !p->parts[u].baton)))
+        u++;
+    return u;
+}
+
+static dbo_status play_all(play *p, dbo_error *err)
+{
+    uint32_t count = p->t->program.num_ubatches;
+    p->parts[0].baton = true;
+    for (uint32_t next; (next = living(p, true)) < count;)
+        DBO_TRY(turn(p, next, err));
+    uint32_t stuck = living(p, false);
+    if (stuck < count)
+        return refuse_wait(p, stuck, err);
+    for (uint32_t h = 0; h < p->t->program.num_handles; h++) {
+        if (!p->flying[h])
+            continue;
+        p->parts[p->owner[h]].line = p->posted[h] - 1;
+        return refuse(p, p->owner[h],
+                      "After a post: u.register_recv_hook(h), or u.finish(h) where it is needed.",
+                      err, "this transfer is never received");
+    }
+    return DBO_OK;
+}
+
+/* A wait for an event without a record waits for nothing: no order that anybody can mean. */
+static dbo_status check_events(play *p, dbo_error *err)
+{
+    const dbo_program *program = &p->t->program;
+    uint8_t *recorded = calloc((size_t)program->num_events + 1, 1);
+    if (!recorded)
+        return dbo_fail_memory(err, "a schedule's check");
+    dbo_status status = DBO_OK;
+    for (uint32_t u = 0; u < program->num_ubatches; u++)
+        for (uint32_t i = 0; i < program->num_instrs[u]; i++)
+            if (program->instrs[u][i].code == DBO_CODE_RECORD)
+                recorded[program->instrs[u][i].index] = 1;
+    for (uint32_t u = 0; u < program->num_ubatches && status == DBO_OK; u++) {
+        for (uint32_t i = 0; i < program->num_instrs[u] && status == DBO_OK; i++) {
+            const dbo_instr *instr = &program->instrs[u][i];
+            bool waits = instr->code == DBO_CODE_WAIT ||
+                         (instr->code == DBO_CODE_HOST_WAIT && instr->wait_event);
+            if (!waits || recorded[instr->index])
+                continue;
+            p->parts[u].line = p->t->lines[u] ? p->t->lines[u][i] : 0;
+            status = refuse(p, u, "Record it: u.record(event).", err,
+                            "waits for an event that nobody records");
+        }
+    }
+    free(recorded);
+    return status;
+}
+
+dbo_status dbo_template_check(const dbo_template *t, dbo_error *err)
+{
+    play p = {.t = t};
+    size_t handles = (size_t)t->program.num_handles + 1;
+    p.flying = calloc(handles, sizeof *p.flying);
+    p.posted = calloc(handles, sizeof *p.posted);
+    p.owner = calloc(handles, sizeof *p.owner);
+    dbo_status status = p.flying && p.posted && p.owner
+                            ? check_events(&p, err)
+                            : dbo_fail_memory(err, "a schedule's check");
+    if (status == DBO_OK)
+        status = play_all(&p, err);
+    free(p.flying);
+    free(p.posted);
+    free(p.owner);
+    return status;
+}
