@@ -80,6 +80,11 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int index, int overrides);
 /* Pushes the functions load and run into the module table at the top of the stack. */
 void dbo_lua_open_run(lua_State *L);
 
+/* ---- tables of results (lua_table.c) ---- */
+
+/* Pushes the function table into the module table at the top of the stack. */
+void dbo_lua_open_table(lua_State *L);
+
 /* ---- the module (lua_dbo.c) ---- */
 
 /* Makes the module `dbo` known to the sandbox. Runs as a Lua C function: pushes nothing. */

@@ -127,7 +127,10 @@ static int run_experiment(lua_State *L)
     if (status != DBO_OK)
         dbo_lua_raise(L, &here, NULL, &err);
     dbo_lua_push_result(L, outcome);
-    dbo_outcome_fini(outcome); /* traces are large: not left to the collector */
+    /* Traces and batches are large and not the collector's: they do not wait for it. */
+    dbo_outcome_fini(outcome);
+    if (!lua_isnil(L, 2))
+        dbo_experiment_fini(experiment);
     return 1;
 }
 

@@ -117,6 +117,7 @@ static void put_experiment(dbo_json_writer *out, const dbo_experiment *experimen
     dbo_json_member_string(out, "model", experiment->has_model ? experiment->model.name : NULL);
     dbo_json_member_string(out, "hardware",
                            experiment->has_hardware ? experiment->hardware.name : NULL);
+    dbo_json_member_string(out, "schedule", experiment->config.schedule);
     dbo_json_member_int(out, "layers", experiment->num_layers);
     dbo_json_member_int(out, "gpus", experiment->num_gpus);
     dbo_json_member_int(out, "data_parallel_size", experiment->config.data_parallel_size);
