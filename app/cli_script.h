@@ -43,7 +43,7 @@ typedef struct dbo_script_arguments {
     bool may_only_print; /* a script that prints and returns no experiment is fine: then
                           * experiment->num_layers is 0 */
     bool ascii;          /* what scripts draw, unless they say */
-    dbo_error err; /* a mistake that dbo_script_option found */
+    dbo_error err;       /* a mistake that dbo_script_option found */
 } dbo_script_arguments;
 
 /* For argp's parser: takes the options above and the script. EINVAL with arguments->err set,

@@ -14,10 +14,9 @@ typedef struct dbo_deployment {
     const dbo_config *config;     /* resolved */
     const dbo_model_spec *model;  /* or NULL: */
     const dbo_layer_costs *fixed; /* every ubatch's layer takes this, whatever its tokens */
-    const dbo_schedule
-        *schedule;       /* of split layers with experts; NULL: config->schedule names it */
-    uint32_t num_layers; /* that run; the first model->first_k_dense are dense */
-    uint32_t ep_size;    /* ranks that share the experts */
+    const dbo_schedule *schedule; /* of split layers of experts; NULL: config->schedule's */
+    uint32_t num_layers;          /* that run; the first model->first_k_dense are dense */
+    uint32_t ep_size;             /* ranks that share the experts */
     bool rocm;
     const dbo_log *log; /* what each step decides, at level debug; NULL: silent */
 } dbo_deployment;
