@@ -5,7 +5,7 @@
  * other stream's last one. `cover[a][b]` is how many items of b are known to precede the tail of a.
  * Positions in a graph count from its start, per captured stream; a replay adds where the stream
  * stands. The origin is replayed on the launching stream, each other on a stream of the graph's
- * own.
+ * own. In the launch queue a replay is one launch: over when the first op of the origin is.
  */
 #include "sim/sim_impl.h"
 
@@ -33,6 +33,7 @@ struct sim_capture {
 
 struct sim_graph {
     uint32_t num_streams, num_nodes;
+    bool takes_room;                    /* some node does: the origin's first op */
     uint32_t entities[DBO_MAX_STREAMS]; /* [0] unused: the launching stream */
     uint32_t posts[SIM_MAX_SLOTS];
     capture_node *nodes;
@@ -231,6 +232,11 @@ static dbo_status instantiate(sim_rank *rank, sim_capture *c, dbo_graph *out)
     graph->nodes = c->nodes;
     memcpy(graph->posts, c->posts, sizeof graph->posts);
     c->nodes = NULL;
+    for (uint32_t i = 0; i < graph->num_nodes; i++) {
+        capture_node *node = &graph->nodes[i];
+        node->item.node = node->stream != 0 || graph->takes_room || node->item.kind == SIM_WAIT;
+        graph->takes_room = graph->takes_room || !node->item.node;
+    }
     *out = rank->num_graphs;
     rank->graphs[rank->num_graphs++] = graph;
     return DBO_OK;
@@ -272,7 +278,6 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
     if (item.kind == SIM_SEND || item.kind == SIM_MEET)
         DBO_TRY(sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
                               item.kind == SIM_SEND ? &node->transfer : NULL));
-    sim->streams[entities[node->stream]].room--; /* whoever launches next waits for it */
     return sim_enqueue(sim, entities[node->stream], &item);
 }
 
@@ -291,6 +296,8 @@ static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, 
         DBO_TRY(sim_flush_wait(rank, entities[i]));
         bases[i] = rank->sim->streams[entities[i]].issued;
     }
+    if (graph->takes_room)
+        DBO_TRY(sim_make_room(rank, entities[0]));
     for (uint32_t i = 0; i < graph->num_nodes; i++)
         DBO_TRY(replay_node(rank, &graph->nodes[i], entities, bases, step));
     for (uint32_t slot = 0; slot < SIM_MAX_SLOTS; slot++)

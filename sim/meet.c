@@ -326,7 +326,7 @@ dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *ou
     dbo_sim *sim = rank->sim;
     uint32_t slot = dbo_op_id_ubatch(args->id);
     bool ll = sim->options.transport == DBO_SIM_LL;
-    sim_item item = {.kind = ll ? SIM_SEND : SIM_MEET, .slot = (uint8_t)slot, .id = args->id};
+    sim_item item = {.kind = ll ? SIM_SEND : SIM_MEET, .slot = slot & 0x7fu, .id = args->id};
     sim_transfer transfer = {0};
     int64_t counts_ns = 0;
     cost_transfer(rank, args, &item, &transfer, &counts_ns);
@@ -395,7 +395,7 @@ dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
     if (rank->sim->options.transport != DBO_SIM_LL)
         return captured ? sim_capture_finish(rank, slot, sequence, stream)
                         : finish_ht(rank, slot, sequence, stream);
-    sim_item item = {.kind = SIM_RECV, .slot = (uint8_t)slot, .sequence = sequence};
+    sim_item item = {.kind = SIM_RECV, .slot = slot & 0x7fu, .sequence = sequence};
     const sim_transfer *transfer = take_transfer(rank, captured, slot, sequence, &item.id);
     if (!transfer)
         return sim_refuse(rank, DBO_REFUSED, "transfer %u of ubatch %u is finished twice", sequence,

@@ -297,7 +297,8 @@ static bool grow_ring(const dbo_sim *sim, sim_stream *s)
 /* The oldest item of the launch queue is over, or the host is about to wait for its end. */
 static inline void pass_oldest(sim_stream *s)
 {
-    s->room += s->ring[s->oldest++ & s->mask].kind != SIM_WAIT;
+    const sim_item *item = &s->ring[s->oldest++ & s->mask];
+    s->room += item->kind != SIM_WAIT && !item->node;
 }
 
 /* Frees the place of the item a ring's length ago for one issued at host_ns, if it is over. */
@@ -399,6 +400,11 @@ static dbo_status make_room(sim_rank *rank, uint32_t index)
     if (end_ns > rank->host_ns)
         sim_skip(rank, end_ns);
     return DBO_OK;
+}
+
+dbo_status sim_make_room(sim_rank *rank, uint32_t index)
+{
+    return --rank->sim->streams[index].room < 0 ? make_room(rank, index) : DBO_OK;
 }
 
 sim_item *sim_reserve(sim_rank *rank, uint32_t index)

@@ -30,7 +30,8 @@ typedef struct sim_numeric sim_numeric;
 
 typedef struct sim_item {
     uint8_t kind;
-    uint8_t slot;      /* transfers: the communicator */
+    uint8_t slot : 7;  /* transfers: the communicator */
+    uint8_t node : 1;  /* of a graph: takes no room in the launch queue */
     uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
     uint32_t sequence; /* transfers: which of the communicator's */
     union {
@@ -88,7 +89,7 @@ typedef struct sim_stream {
     uint32_t rate;        /* sharing */
     uint64_t remaining;   /* sharing: ns of work << 16 */
     uint64_t oldest;      /* the launch queue begins with this item; those before it are over */
-    int64_t room;         /* launches that it takes without asking; replays may overdraw it */
+    int64_t room;         /* launches that it takes without asking */
 } sim_stream;
 
 uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
@@ -100,6 +101,8 @@ sim_item *sim_reserve(sim_rank *rank, uint32_t stream);
 void sim_queue(dbo_sim *sim, uint32_t stream, sim_item *item);
 /* Both, for an item that exists already; stamps the host time. */
 dbo_status sim_issue(sim_rank *rank, uint32_t stream, const sim_item *item);
+/* Waits for the room of one launch and takes it. */
+dbo_status sim_make_room(sim_rank *rank, uint32_t stream);
 /* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
 dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
 dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
