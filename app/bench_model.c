@@ -22,7 +22,7 @@ enum { C0, C1, C2, C3, C4, C5, X0, X1, NUM_NODES = 2 * DBO_BENCH_OPS };
 #define NODE_MB(node) ((node) / DBO_BENCH_OPS)
 #define NODE_OP(node) ((node) % DBO_BENCH_OPS)
 /* A few layers of run-ahead: enough to meet, few enough that all queues stay in the cache. */
-#define QUEUE_DEPTH 48
+#define QUEUE_DEPTH 24
 #define MAX_EDGES   (64 + DBO_BENCH_MAX_DEPS)
 
 typedef struct edge {

@@ -348,14 +348,14 @@ dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *ou
 }
 
 /* HT: the data is on the stream of the post; another one that wants it waits. The place of the
- * transfer is looked up from the tails: it is rarely far. Not found: overwritten, so it is over. */
+ * transfer is looked up from the tails: it is rarely far. Not in a launch queue: it is over. */
 static dbo_status finish_ht(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream)
 {
     dbo_sim *sim = rank->sim;
     for (uint32_t i = 0; i < rank->num_streams; i++) {
         uint32_t entity = rank->streams[(stream + i) % rank->num_streams];
         const sim_stream *s = &sim->streams[entity];
-        for (uint64_t n = s->issued; n > 0 && s->issued - n <= s->mask; n--) {
+        for (uint64_t n = s->issued; n > s->oldest; n--) {
             const sim_item *item = &s->ring[(n - 1) & s->mask];
             if (item->kind != SIM_MEET || item->slot != slot || item->sequence != sequence)
                 continue;

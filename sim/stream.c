@@ -364,8 +364,8 @@ int64_t sim_end_of(const sim_stream *s, uint64_t count, int64_t host_ns)
         return 0;
     if (count > s->resolved)
         return SIM_UNKNOWN;
-    if (s->issued - (count - 1) > (uint64_t)s->mask + 1)
-        return host_ns; /* overwritten, so over by now */
+    if (count <= s->oldest)
+        return host_ns; /* over by now, and perhaps no longer in the ring */
     return s->ring[(count - 1) & s->mask].end_ns;
 }
 

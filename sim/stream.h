@@ -1,6 +1,6 @@
 /* stream.h: items and FIFO streams of the simulator. Private to sim/; sim_impl.h has the world.
  *
- * An item is what a host call queues: 48 bytes, in a ring per stream. Positions count items from 0
+ * An item is what a host call queues: 40 bytes, in a ring per stream. Positions count items from 0
  * for ever: `issued` have been queued, the first `resolved` of them have known ends. Calls come
  * from the context that runs; none blocks but those that take a rank.
  */
@@ -30,10 +30,14 @@ typedef struct sim_numeric sim_numeric;
 
 typedef struct sim_item {
     uint8_t kind;
-    uint8_t slot : 7;  /* transfers: the communicator */
-    uint8_t node : 1;  /* of a graph: takes no room in the launch queue */
-    uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
-    uint32_t sequence; /* transfers: which of the communicator's */
+    uint8_t slot : 7; /* transfers: the communicator */
+    uint8_t node : 1; /* of a graph: takes no room in the launch queue */
+    uint16_t sms;     /* with hbm_mbps: 0 both: takes no part in sharing */
+    union {
+        uint32_t sequence; /* transfers: which of the communicator's */
+        uint32_t peer;     /* SIM_WAIT: the other stream */
+        uint32_t hbm_mbps; /* SIM_OP */
+    };
     union {
         int64_t not_before; /* the host time of its issue */
         int64_t end_ns;     /* once resolved */
@@ -47,11 +51,7 @@ typedef struct sim_item {
         int64_t ready_ns; /* SIM_WAIT: when the other's item ends; SIM_UNKNOWN */
     };
     union {
-        uint64_t bytes;    /* transfers */
-        uint32_t peer;     /* SIM_WAIT: the other stream */
-        uint32_t hbm_mbps; /* SIM_OP */
-    };
-    union {
+        uint64_t bytes;       /* transfers */
         sim_numeric *numeric; /* SIM_OP */
         uint64_t next_wait;   /* SIM_WAIT: the next that waits for the same stream */
     };
