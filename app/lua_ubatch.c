@@ -76,7 +76,7 @@ static uint16_t new_number(lua_State *L, dbo_recording *r, dbo_name_kind kind, c
     if (kind == NAME_EVENT)
         return dbo_program_add_event(&r->t->builder);
     if (kind == NAME_BUFFER)
-        return dbo_program_add_buffer(&r->t->builder);
+        return dbo_program_add_buffer(&r->t->builder, name, 0, r->stream);
     if (strcmp(name, "compute") == 0)
         return DBO_STREAM_COMPUTE;
     if (strcmp(name, "comm") == 0)

@@ -501,6 +501,22 @@ void dbo_allocator_destroy(dbo_allocator *a)
     free(a);
 }
 
+uint64_t dbo_allocator_pool_bytes(const dbo_allocator *a, dbo_pool pool)
+{
+    uint64_t bytes = 0;
+    for (const dbo_shelf *shelf = pool < a->num_pools ? a->pools[pool].shelves : NULL; shelf;
+         shelf = shelf->next)
+        for (const dbo_segment *segment = shelf->segments; segment; segment = segment->next)
+            bytes += segment->bytes;
+    return bytes;
+}
+
+void dbo_allocator_reset_peaks(dbo_allocator *a)
+{
+    a->stats.peak_reserved_bytes = a->stats.reserved_bytes;
+    a->stats.peak_used_bytes = a->stats.used_bytes;
+}
+
 void dbo_allocator_get_stats(const dbo_allocator *a, dbo_allocator_stats *out)
 {
     *out = a->stats;

@@ -82,6 +82,10 @@ dbo_status dbo_allocator_poll(dbo_allocator *allocator, dbo_error *err);
  * capture. */
 dbo_status dbo_allocator_trim(dbo_allocator *allocator, dbo_error *err);
 void dbo_allocator_get_stats(const dbo_allocator *allocator, dbo_allocator_stats *out);
+/* Device memory that a pool holds. */
+uint64_t dbo_allocator_pool_bytes(const dbo_allocator *allocator, dbo_pool pool);
+/* Both peaks count from now on. */
+void dbo_allocator_reset_peaks(dbo_allocator *allocator);
 
 /* Walks every structure (tests, debug builds); DBO_INTERNAL with a sentence if one is broken. */
 dbo_status dbo_allocator_check(const dbo_allocator *allocator, dbo_error *err);

@@ -11,6 +11,34 @@
  *
  * With one ubatch there is no yield, no hook and no ubatch event: HT posts, waits and goes on; LL
  * receives its dispatch right after the send and its combine after the shared expert.
+ *
+ * Memory (option `memory`): an ubatch's tensors are dbo_layer_buffer(ubatch, role), taken from the
+ * pool of the current stream where the reference allocates them, dropped where its last reference
+ * goes. EMBED makes HIDDEN and RESIDUAL, a layer replaces HIDDEN, whoever runs the forward drops
+ * both after HEAD; so every forward starts with the embed program, of no op if need be. A block is
+ * given out again in the order of its pool's stream, so what another stream still does to it must
+ * either be waited for before the FREE, or be announced. HT, split:
+ *
+ *   pool     tensor               other stream's use  dropped             safe because
+ *   compute  TOKENS SCALES TOPK_* DISPATCH            after the wait for  waited for; announced too
+ *            (or FFN_IN)                              comm_done
+ *   compute  EXPERT_OUT           COMBINE             at its issue        announced, nothing else:
+ *                                                     (SHARED allocates)  the one that must be
+ *   compute  HIDDEN               COPY                in the next layer   waited for
+ *   comm     RECV_* HANDLE        MLP, REDUCE         at the layer's end  comm's next post is
+ *                                                                         behind the next A1
+ *   comm     RECV_TOKENS, when    QUANT               after QUANT         announced: the sibling's
+ *            QUANT is late                                                dispatch waits for less
+ *   comm     LAYOUT COMBINED      none
+ *
+ * A tensor is written first by its pool's stream or behind an event recorded there after its ALLOC,
+ * so what the block held before is over. `record_stream` announces TOKENS, SCALES and TOPK_* before
+ * the dispatch, EXPERT_OUT before the combine, and late RECV_TOKENS. Unsplit, everything is of the
+ * caller's stream, and the back end itself announces all it touches, whatever the option. LL uses
+ * one stream: nothing to announce. Its two buffers in flight are the back end's own; RECV_TOKENS
+ * and EXPERT_OUT live until the ubatch's turn after the combine, whose hook has run by then. Two
+ * liberties: RECV_* are allocated before the receive counts are known, in their expected size, and
+ * HANDLE is dropped with its layer instead of at the next dispatch.
  */
 #ifndef DBO_BUILDERS_H
 #define DBO_BUILDERS_H
@@ -29,6 +57,10 @@ typedef struct dbo_build_options {
     bool own_stream;       /* HT, one ubatch: transfers run on the comm stream beside the caller's,
                             * as the back end does, so that SHARED overlaps the combine; false:
                             * everything on the compute stream, as the caller sees it */
+    bool memory;           /* buffers, with ALLOC and FREE; false: order and costs only */
+    bool record_stream;    /* with memory: DBO announces blocks that both streams use; false: the
+                            * fault of leaving that out */
+    bool io;               /* with memory: ops and transfers say what they read and write */
 } dbo_build_options;
 
 typedef dbo_status (*dbo_builder_fn)(const dbo_layer_costs *costs, const dbo_build_options *options,
@@ -73,7 +105,8 @@ dbo_status dbo_build_ht_prose(const dbo_layer_costs *costs, const dbo_build_opti
 dbo_status dbo_build_dense(const dbo_layer_costs *costs, const dbo_build_options *options,
                            dbo_program *out, dbo_error *err);
 
-/* A prologue (EMBED) and an epilogue (HEAD), no yield. */
+/* A prologue (EMBED), and an epilogue (HEAD, one part for all `num_ubatches`; costs[0] are those of
+ * the whole batch), no yield. */
 dbo_status dbo_build_embed(const dbo_layer_costs *costs, const dbo_build_options *options,
                            dbo_program *out, dbo_error *err);
 dbo_status dbo_build_head(const dbo_layer_costs *costs, const dbo_build_options *options,

@@ -5,6 +5,7 @@
  * as data and the same schedule written in C behave alike.
  */
 #include "core/rank.h"
+#include "core/rank_memory.h"
 
 typedef struct frame {
     dbo_rank *rank;
@@ -119,9 +120,9 @@ static dbo_status run_instr(const frame *f, const dbo_instr *instr)
     case DBO_CODE_A2A_POST: return run_post(f, instr);
     case DBO_CODE_A2A_FINISH: return finish(rank, instr->index, rank->streams[instr->stream]);
     case DBO_CODE_HOST_WAIT: return host_wait(f, instr);
-    case DBO_CODE_ALLOC:
-    case DBO_CODE_FREE:
-    case DBO_CODE_RECORD_STREAM: return DBO_OK; /* no storage is simulated by cost alone */
+    case DBO_CODE_ALLOC: return dbo_rank_alloc(rank, f->program, instr);
+    case DBO_CODE_FREE: return dbo_rank_free(rank, f->program, instr);
+    case DBO_CODE_RECORD_STREAM: return dbo_rank_record_stream(rank, f->program, instr);
     case DBO_CODE_COUNT: break;
     }
     return DBO_INTERNAL;

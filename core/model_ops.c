@@ -6,6 +6,8 @@
  */
 #include "core/model_ops.h"
 
+#include "core/allocator.h"
+
 #include <string.h>
 
 /* The sums over an ubatch's requests that kernels depend on. */
@@ -21,10 +23,11 @@ typedef struct layer_build {
     const dbo_layer_shape *shape;
     dbo_layer_costs *costs;
     attention_sums sums;
-    double rows;          /* T: padded tokens */
-    double heads;         /* of this TP rank */
-    double act;           /* bytes of an activation value */
-    uint32_t num_experts; /* routed, with their redundant copies */
+    double rows;                       /* T: padded tokens */
+    double heads;                      /* of this TP rank */
+    double act;                        /* bytes of an activation value */
+    uint32_t num_experts;              /* routed, with their redundant copies */
+    double routed_rows, routed_tokens; /* that come here */
 } layer_build;
 
 /* ---- elementary ---- */
@@ -388,11 +391,12 @@ static void routed_experts(layer_build *b, uint64_t group_tokens)
 static void quantise(layer_build *b, uint64_t group_tokens)
 {
     const dbo_model_spec *model = b->model;
-    bool narrow = model->weight_dtype == DBO_FP8;
+    bool wire_is_fp8 = model->dispatch_dtype == DBO_FP8;
     double wide = dtype_bytes(model->activation_dtype);
-    if (!b->shape->low_latency && model->dispatch_dtype == DBO_FP8)
+    b->costs->quant_late = model->weight_dtype == DBO_FP8 && !wire_is_fp8;
+    if (!b->shape->low_latency && wire_is_fp8)
         add_stream(b, DBO_KIND_QUANT, b->rows * model->hidden * (wide + 1));
-    else if (narrow && model->dispatch_dtype != DBO_FP8)
+    else if (b->costs->quant_late)
         add_stream(b, DBO_KIND_QUANT, routed_rows(b, group_tokens) * model->hidden * (wide + 1));
 }
 
@@ -435,6 +439,8 @@ static void experts(layer_build *b)
     if (b->model->num_shared != 0)
         add_mlp(b, DBO_KIND_SHARED, shared);
     transfers(b);
+    b->routed_rows = routed_rows(b, group);
+    b->routed_tokens = routed_tokens(b, group);
     b->costs->kernels[DBO_KIND_DISPATCH] = b->costs->kernels[DBO_KIND_COMBINE] = 1;
 }
 
@@ -497,6 +503,24 @@ static void count_kernels(layer_build *b)
     }
 }
 
+static void sizes(layer_build *b)
+{
+    const dbo_layer_rows rows = {
+        .tokens = b->rows,
+        .prefill_tokens = b->sums.prefill_tokens,
+        .requests = b->sums.requests,
+        .heads = b->heads,
+        .kv_heads = local_kv_heads(b),
+        .routed_rows = b->routed_rows,
+        .routed_tokens = b->routed_tokens,
+        .num_experts = b->num_experts,
+        .ep_size = b->shape->ep_size,
+        .tp_size = b->shape->tp_size,
+        .low_latency = b->shape->low_latency,
+    };
+    dbo_layer_sizes_compute(b->model, &rows, &b->costs->sizes);
+}
+
 dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_shape *shape,
                                    dbo_layer_costs *out, dbo_error *err)
 {
@@ -526,6 +550,7 @@ dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_
         add_mlp(&b, DBO_KIND_DENSE, (double)model->dense_inter / shape->tp_size);
     ends(&b);
     count_kernels(&b);
+    sizes(&b);
     return DBO_OK;
 }
 
@@ -539,4 +564,5 @@ void dbo_layer_costs_fixed(const int64_t ns[DBO_KIND_COUNT], uint32_t sms, dbo_l
     }
     out->dispatch.fixed_ns = out->op[DBO_KIND_DISPATCH].fixed_ns;
     out->combine.fixed_ns = out->op[DBO_KIND_COMBINE].fixed_ns;
+    dbo_layer_sizes_fixed(DBO_BLOCK_BYTES, &out->sizes);
 }

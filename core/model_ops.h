@@ -19,6 +19,7 @@
 #ifndef DBO_MODEL_OPS_H
 #define DBO_MODEL_OPS_H
 
+#include "core/layer_sizes.h"
 #include "core/model_spec.h"
 #include "core/op.h"
 #include "core/status.h"
@@ -62,11 +63,14 @@ typedef struct dbo_layer_shape {
 } dbo_layer_shape;
 
 /* Costs by kind. `kernels` is the number of launches the host pays for; 0: the layer has no such
- * op. Both dense and MoE ops are filled; a schedule takes those it needs. */
+ * op. Both dense and MoE ops are filled; a schedule takes those it needs. `quant_late`: HT sends
+ * rows as they are and QUANT works on the received ones, as it always does with LL. */
 typedef struct dbo_layer_costs {
     dbo_op_cost op[DBO_KIND_COUNT];
     uint16_t kernels[DBO_KIND_COUNT];
+    bool quant_late;
     dbo_a2a_cost dispatch, combine;
+    dbo_layer_sizes sizes;
 } dbo_layer_costs;
 
 /* Fills *out. DBO_INVALID if EP does not divide the experts (with their copies), TP the heads, or
@@ -98,7 +102,8 @@ double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size
 bool dbo_layer_windowed(const dbo_model_spec *model, uint32_t layer);
 
 /* A layer of given durations, for teaching and tests: ops with ns[kind] >= 0 exist and take
- * exactly that on `sms` SMs; ns[DISPATCH] and ns[COMBINE] are the transfers'. */
+ * exactly that on `sms` SMs; ns[DISPATCH] and ns[COMBINE] are the transfers'. Each of its tensors
+ * takes one smallest block of the allocator. */
 void dbo_layer_costs_fixed(const int64_t ns[DBO_KIND_COUNT], uint32_t sms, dbo_layer_costs *out);
 
 #endif

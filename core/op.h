@@ -138,7 +138,7 @@ struct dbo_op {
     dbo_op_id id;
     const dbo_op_cost *cost;
     const dbo_op_io *io;       /* or NULL */
-    const uint64_t *addresses; /* of the rank's buffers, by number; NULL without storage */
+    const uint64_t *addresses; /* of the rank's buffers, by number, now; or NULL: no buffers */
 };
 
 #endif

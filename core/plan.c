@@ -160,11 +160,10 @@ static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
 /* EMBED runs in each ubatch, HEAD on the whole batch, whose costs are those of an unsplit cut. */
 static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
 {
-    const dbo_build_options whole = {.num_ubatches = 1};
     DBO_TRY(fill_costs(in, 0, err));
-    if (in->costs[0].kernels[DBO_KIND_EMBED] == 0)
-        return DBO_OK;
     DBO_TRY(dbo_build_embed(in->costs, &in->options, &plan->embed, err));
+    if (in->costs[0].kernels[DBO_KIND_HEAD] == 0)
+        return DBO_OK;
     dbo_op_part *head = in->costs[0].op[DBO_KIND_HEAD].parts;
     for (uint32_t i = 1; i < in->cut->num_ubatches; i++) {
         const dbo_op_cost *more = &in->costs[i].op[DBO_KIND_HEAD];
@@ -173,9 +172,10 @@ static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
             head[p].hbm_bytes += more->parts[p].hbm_bytes - more->parts[p].weight_bytes;
             head[p].tiles += more->parts[p].tiles;
         }
+        in->costs[0].sizes.bytes[DBO_BUFFER_LOGITS] += in->costs[i].sizes.bytes[DBO_BUFFER_LOGITS];
     }
-    DBO_TRY(dbo_build_head(in->costs, &whole, &plan->head, err));
-    plan->has_ends = true;
+    DBO_TRY(dbo_build_head(in->costs, &in->options, &plan->head, err));
+    plan->has_head = true;
     return DBO_OK;
 }
 
@@ -187,11 +187,15 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
     plan->num_layers = deployment->num_layers;
     plan->num_tokens_padded = cut->num_tokens_padded;
     plan_inputs in = {.deployment = deployment, .cut = cut, .low_latency = caps->has_hook};
+    /* A schedule of one's own is for split layers and brings its own memory, whose numbers are not
+     * those of the built-in ones; unsplit layers are the built-in's. */
+    bool own = deployment->schedule && cut->num_ubatches > 1;
     in.options = (dbo_build_options){.num_ubatches = cut->num_ubatches,
                                      .host_sync = caps->needs_host_sync,
                                      .rocm = deployment->rocm && !caps->has_hook,
-                                     .own_stream = true};
-    /* A schedule of one's own is for split layers; unsplit ones are the built-in's. */
+                                     .own_stream = true,
+                                     .memory = !own,
+                                     .record_stream = deployment->config->record_stream};
     const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
     in.built_in = dbo_builder_of_name(name, caps->has_hook);
     if (!in.built_in)

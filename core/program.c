@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TEXT_CHUNK_BYTES 4096
+
 static const char *const code_names[DBO_CODE_COUNT] = {
     "OP",       "RECORD",     "WAIT",      "SET_STREAM", "YIELD", "HOOK_SET",     "HOOK_RUN",
     "A2A_POST", "A2A_FINISH", "HOST_WAIT", "ALLOC",      "FREE",  "RECORD_STREAM"};
@@ -47,6 +49,7 @@ void dbo_program_builder_init(dbo_program_builder *builder, const char *name, ui
     builder->program.num_streams = 2;
     builder->program.stream_names[DBO_STREAM_COMPUTE] = "compute";
     builder->program.stream_names[DBO_STREAM_COMM] = "comm";
+    dbo_arena_init(&builder->program.texts, TEXT_CHUNK_BYTES);
     if (num_ubatches < 1 || num_ubatches > DBO_MAX_UBATCHES) {
         fail(builder, DBO_LIMIT, "the number of ubatches must be 1 to 16");
         builder->program.num_ubatches = 0; /* so that whatever is added is refused */
@@ -114,9 +117,75 @@ uint16_t dbo_program_add_handle(dbo_program_builder *builder)
     return next_number(builder, &builder->program.num_handles);
 }
 
-uint16_t dbo_program_add_buffer(dbo_program_builder *builder)
+uint16_t dbo_program_add_buffer(dbo_program_builder *builder, const char *name, uint64_t bytes,
+                                uint8_t pool)
 {
-    return next_number(builder, &builder->program.num_buffers);
+    dbo_program *p = &builder->program;
+    if (!grow(builder, (void **)&p->buffers, p->num_buffers, &builder->cap_buffers,
+              sizeof *p->buffers))
+        return 0;
+    const char *copy = dbo_arena_copy_string(&p->texts, name);
+    if (!copy) {
+        builder->status = dbo_fail_memory(&builder->error, "a program");
+        return 0;
+    }
+    uint16_t index = next_number(builder, &p->num_buffers);
+    if (builder->status == DBO_OK)
+        p->buffers[index] = (dbo_program_buffer){.name = copy, .bytes = bytes, .pool = pool};
+    return index;
+}
+
+uint16_t dbo_program_add_workspace(dbo_program_builder *builder, const char *name, uint64_t bytes,
+                                   uint8_t pool)
+{
+    uint16_t index = dbo_program_add_buffer(builder, name, bytes, pool);
+    if (builder->status == DBO_OK)
+        builder->program.buffers[index].workspace = true;
+    return index;
+}
+
+void dbo_program_set_input(dbo_program_builder *builder, uint16_t buffer)
+{
+    if (buffer < builder->program.num_buffers)
+        builder->program.buffers[buffer].input = true;
+    else
+        fail(builder, DBO_INVALID, "an input is no buffer of the program");
+}
+
+/* A copy in one piece, lists behind the head. */
+static const dbo_op_io *copy_io(dbo_program_builder *builder, const dbo_op_io *io)
+{
+    size_t reads = io->num_reads * sizeof *io->reads, writes = io->num_writes * sizeof *io->writes;
+    dbo_op_io *copy = dbo_arena_alloc(&builder->program.texts, sizeof *io + reads + writes);
+    if (!copy) {
+        builder->status = dbo_fail_memory(&builder->error, "a program");
+        return NULL;
+    }
+    dbo_access *lists = (dbo_access *)(copy + 1);
+    *copy = *io;
+    copy->reads = lists;
+    copy->writes = lists + io->num_reads;
+    if (reads)
+        memcpy(lists, io->reads, reads);
+    if (writes)
+        memcpy(lists + io->num_reads, io->writes, writes);
+    return copy;
+}
+
+void dbo_program_set_op_io(dbo_program_builder *builder, uint16_t op, const dbo_op_io *io)
+{
+    if (builder->status == DBO_OK && op >= builder->program.num_ops)
+        fail(builder, DBO_INVALID, "accesses are given to an unknown op");
+    if (builder->status == DBO_OK)
+        builder->program.ops[op].io = copy_io(builder, io);
+}
+
+void dbo_program_set_post_io(dbo_program_builder *builder, uint16_t post, const dbo_op_io *io)
+{
+    if (builder->status == DBO_OK && post >= builder->program.num_posts)
+        fail(builder, DBO_INVALID, "accesses are given to an unknown transfer");
+    if (builder->status == DBO_OK)
+        builder->program.posts[post].io = copy_io(builder, io);
 }
 
 uint8_t dbo_program_add_stream(dbo_program_builder *builder, const char *name)
@@ -194,6 +263,9 @@ static dbo_status check_instr(const dbo_program *p, uint32_t ubatch, uint32_t nu
         wrong = "names an unknown stream";
     else if (instr->index >= index_limit(p, instr))
         wrong = "names an op, event, handle or buffer that the program does not have";
+    else if ((instr->code == DBO_CODE_ALLOC || instr->code == DBO_CODE_FREE) &&
+             p->buffers[instr->index].workspace)
+        wrong = "names a workspace, which is there for good";
     else if (instr->code == DBO_CODE_A2A_POST && instr->previous != DBO_NO_INDEX &&
              instr->previous >= p->num_events)
         wrong = "waits for an unknown event";
@@ -201,6 +273,41 @@ static dbo_status check_instr(const dbo_program *p, uint32_t ubatch, uint32_t nu
         return DBO_OK;
     return dbo_fail(err, DBO_INVALID, NULL, "program %s, ubatch %u, instruction %u: %s %s", p->name,
                     ubatch, number, dbo_code_name((dbo_code)instr->code), wrong);
+}
+
+static bool within(const dbo_program *p, const dbo_access *accesses, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const dbo_access *a = &accesses[i];
+        if (a->buffer >= p->num_buffers || a->bytes > p->buffers[a->buffer].bytes ||
+            a->offset_bytes > p->buffers[a->buffer].bytes - a->bytes)
+            return false;
+    }
+    return true;
+}
+
+static dbo_status check_io(const dbo_program *p, const char *what, uint32_t number,
+                           const dbo_op_io *io, dbo_error *err)
+{
+    if (!io || (within(p, io->reads, io->num_reads) && within(p, io->writes, io->num_writes)))
+        return DBO_OK;
+    return dbo_fail(err, DBO_INVALID, NULL,
+                    "program %s: %s %u touches memory outside the program's buffers", p->name, what,
+                    number);
+}
+
+static dbo_status check_tables(const dbo_program *p, dbo_error *err)
+{
+    for (uint32_t i = 0; i < p->num_buffers; i++)
+        if (p->buffers[i].pool >= p->num_streams)
+            return dbo_fail(err, DBO_INVALID, NULL,
+                            "program %s: buffer %s belongs to an unknown stream", p->name,
+                            p->buffers[i].name);
+    for (uint32_t i = 0; i < p->num_ops; i++)
+        DBO_TRY(check_io(p, "op", i, p->ops[i].io, err));
+    for (uint32_t i = 0; i < p->num_posts; i++)
+        DBO_TRY(check_io(p, "transfer", i, p->posts[i].io, err));
+    return DBO_OK;
 }
 
 dbo_status dbo_program_check(const dbo_program *p, dbo_error *err)
@@ -212,6 +319,7 @@ dbo_status dbo_program_check(const dbo_program *p, dbo_error *err)
                         "possible",
                         p->name, p->num_ubatches, p->num_streams, DBO_MAX_UBATCHES,
                         DBO_MAX_STREAMS);
+    DBO_TRY(check_tables(p, err));
     for (uint32_t i = 0; i < p->num_posts; i++)
         if (p->posts[i].handle >= p->num_handles)
             return dbo_fail(err, DBO_INVALID, NULL,
@@ -227,6 +335,8 @@ void dbo_program_fini(dbo_program *program)
 {
     free(program->ops);
     free(program->posts);
+    free(program->buffers);
+    dbo_arena_fini(&program->texts);
     for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
         free(program->instrs[u]);
     memset(program, 0, sizeof *program);

@@ -16,23 +16,32 @@
  *     A2A_POST     stream, index = posts[] entry, previous = event or DBO_NO_INDEX
  *     A2A_FINISH   stream, index = handle
  *     HOST_WAIT    index = handle (wait_event 0: receive counts) or event (wait_event 1)
- *     ALLOC, FREE  stream, index = buffer
- *     RECORD_STREAM stream, index = buffer
+ *     ALLOC        stream (whose pool it comes from), index = buffer
+ *     FREE         stream (the current one), index = buffer
+ *     RECORD_STREAM stream (that uses it), index = buffer
  *
  * Streams are program-local numbers: 0 compute, 1 comm, more as named. Events, handles and buffers
  * are program-local too and belong to the rank's frame: they persist from layer to layer, and are
  * shared by all ubatches of the rank (builders give each ubatch its own). `posts[].handle` is where
  * a post leaves its handle.
  *
- * A program is immutable once built and may be shared by ranks and layers. It owns its arrays.
+ * A buffer has memory from its ALLOC to its FREE, which may be in another layer or program; only
+ * the numbers must agree. A workspace has it from dbo_rank_fit on and takes neither. What ops and
+ * transfers touch (`io`) is there for whoever checks or computes; runs by cost do without. A
+ * transfer reads when it runs or, LL, is sent; it writes when it runs or, LL, is received.
+ *
+ * A program is immutable once built and may be shared by ranks and layers. It owns its arrays, the
+ * names of buffers and io.
  */
 #ifndef DBO_PROGRAM_H
 #define DBO_PROGRAM_H
 
+#include "core/arena.h"
 #include "core/op.h"
 #include "core/seam.h"
 #include "core/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum dbo_code {
@@ -70,7 +79,7 @@ typedef struct dbo_instr {
 /* An op as the program knows it; `id_bits` = its ubatch, kind and occurrence (op.h). */
 typedef struct dbo_program_op {
     dbo_op_id id_bits;
-    const dbo_op_io *io; /* or NULL; owned by the program's maker */
+    const dbo_op_io *io; /* or NULL; the program's, or its maker's who set it afterwards */
     uint16_t kernels;    /* launches charged to the host, at least 1 */
     dbo_op_cost cost;
 } dbo_program_op;
@@ -83,18 +92,28 @@ typedef struct dbo_program_post {
     dbo_a2a_cost cost;
 } dbo_program_post;
 
+typedef struct dbo_program_buffer {
+    const char *name;
+    uint64_t bytes; /* 0: at least there, for programs that have no sizes */
+    uint8_t pool;   /* the stream that it is meant to belong to; ALLOC goes by its own stream */
+    bool workspace; /* the rank's for good */
+    bool input;     /* holds data when it is allocated: nothing in a program fills it */
+} dbo_program_buffer;
+
 typedef struct dbo_program {
     const char *name; /* borrowed: a literal or the maker's string */
     uint32_t num_ubatches, num_streams, num_events, num_handles, num_buffers;
     uint32_t num_ops, num_posts;
     dbo_program_op *ops;
     dbo_program_post *posts;
+    dbo_program_buffer *buffers;
     uint32_t num_instrs[DBO_MAX_UBATCHES];
     dbo_instr *instrs[DBO_MAX_UBATCHES];
     const char *stream_names[DBO_MAX_STREAMS];
+    dbo_arena texts; /* names of buffers, io */
 } dbo_program;
 
-/* ---- building: appends to a growing program; `pb` functions return an index or fail once ---- */
+/* ---- building: appends to a growing program; functions return an index or fail once ---- */
 
 /* A builder collects the first failure and reports it at the end, so that schedules read like
  * schedules:
@@ -107,7 +126,7 @@ typedef struct dbo_program {
  */
 typedef struct dbo_program_builder {
     dbo_program program;
-    uint32_t cap_ops, cap_posts, cap_instrs[DBO_MAX_UBATCHES];
+    uint32_t cap_ops, cap_posts, cap_buffers, cap_instrs[DBO_MAX_UBATCHES];
     uint16_t occurrences[DBO_MAX_UBATCHES][DBO_KIND_COUNT];
     dbo_status status;
     dbo_error error;
@@ -123,11 +142,20 @@ uint16_t dbo_program_add_post(dbo_program_builder *builder, uint32_t ubatch,
                               uint16_t handle);
 uint16_t dbo_program_add_event(dbo_program_builder *builder);
 uint16_t dbo_program_add_handle(dbo_program_builder *builder);
-uint16_t dbo_program_add_buffer(dbo_program_builder *builder);
+/* Copies the name. `pool`: the stream whose pool it belongs to. */
+uint16_t dbo_program_add_buffer(dbo_program_builder *builder, const char *name, uint64_t bytes,
+                                uint8_t pool);
+uint16_t dbo_program_add_workspace(dbo_program_builder *builder, const char *name, uint64_t bytes,
+                                   uint8_t pool);
+/* The buffer is filled from outside the programs. */
+void dbo_program_set_input(dbo_program_builder *builder, uint16_t buffer);
+/* What an op or a transfer touches: copied with its lists. */
+void dbo_program_set_op_io(dbo_program_builder *builder, uint16_t op, const dbo_op_io *io);
+void dbo_program_set_post_io(dbo_program_builder *builder, uint16_t post, const dbo_op_io *io);
 uint8_t dbo_program_add_stream(dbo_program_builder *builder, const char *name);
 void dbo_program_emit(dbo_program_builder *builder, uint32_t ubatch, dbo_instr instr);
-/* Validates (every index in range, streams known) and hands the program over; on failure nothing is
- * left to free. */
+/* Validates (every index in range, streams known, accesses within their buffers) and hands the
+ * program over; on failure nothing is left to free. */
 dbo_status dbo_program_builder_finish(dbo_program_builder *builder, dbo_program *out,
                                       dbo_error *err);
 

@@ -1,6 +1,8 @@
 /* rank.c: making a rank, and fitting its frame to programs. */
 #include "core/rank.h"
 
+#include "core/rank_memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,7 @@ fail:
 void dbo_rank_fini(dbo_rank *rank)
 {
     const dbo_seam *seam = &rank->seam;
+    dbo_rank_memory_fini(rank);
     for (uint32_t i = 0; i < rank->num_events; i++)
         seam->device->event_destroy(seam->device_self, rank->events[i]);
     for (uint32_t i = 0; i < rank->num_context_events; i++) {
@@ -91,6 +94,7 @@ dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *e
     DBO_TRY(fit_events(rank, program->num_events, err));
     while (rank->num_streams < program->num_streams)
         DBO_TRY(add_stream(rank, program->stream_names[rank->num_streams], err));
+    DBO_TRY(dbo_rank_memory_fit(rank, program, err));
     if (program->num_handles <= rank->num_flights)
         return DBO_OK;
     dbo_flight *grown = realloc(rank->flights, program->num_handles * sizeof *grown);

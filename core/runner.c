@@ -211,6 +211,7 @@ static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *r
 {
     dbo_plan plan;
     DBO_TRY(dbo_plan_build(&plan, runner->deployment, &result->cut, &runner->caps, err));
+    dbo_wrapper_reset_peaks(&runner->wrapper);
     dbo_status status = dbo_wrapper_run(&runner->wrapper, &plan, step, result->decision.graph_mode,
                                         &result->ran, err);
     const dbo_seam *seam = &runner->rank->seam;
@@ -223,6 +224,7 @@ static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *r
         if (status != DBO_OK)
             dbo_rank_fail(runner->rank, status, err);
     }
+    dbo_wrapper_memory(&runner->wrapper, &result->memory);
     dbo_plan_fini(&plan);
     return status;
 }

@@ -39,6 +39,7 @@ typedef struct dbo_step_result {
     dbo_cut cut;
     int32_t num_tokens;       /* real ones of this rank */
     int64_t begin_ns, end_ns; /* host time */
+    dbo_memory_use memory;    /* of this step; of nominal blocks if durations are given */
 } dbo_step_result;
 
 dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deployment *deployment,

@@ -189,6 +189,8 @@ dbo_status dbo_template_build(const void *self, const dbo_layer_costs *costs,
                         t->name, from->num_ubatches, options->num_ubatches);
     dbo_program made = *from;
     memset(made.instrs, 0, sizeof made.instrs);
+    made.texts = (dbo_arena){0}; /* names and io are the template's */
+    made.buffers = duplicate(from->buffers, from->num_buffers, sizeof *from->buffers, &failed);
     made.ops = duplicate(from->ops, from->num_ops, sizeof *from->ops, &failed);
     made.posts = duplicate(from->posts, from->num_posts, sizeof *from->posts, &failed);
     for (uint32_t u = 0; u < from->num_ubatches; u++)

@@ -82,7 +82,7 @@ typedef struct spike_pingpong {
 /* Ops hold their stream for `ns` before they compute, on `sms` SMs. */
 dbo_status spike_pingpong_init(spike_pingpong *p, spike_machine *m, int64_t ns, uint32_t sms,
                                dbo_error *err);
-void spike_pingpong_fini(spike_pingpong *p, spike_machine *m);
+void spike_pingpong_fini(spike_pingpong *p);
 dbo_status spike_pingpong_reset(spike_pingpong *p, dbo_error *err);
 /* One step, eagerly or into the capture in progress. */
 dbo_status spike_pingpong_run(spike_pingpong *p, spike_machine *m, uint32_t step, dbo_error *err);

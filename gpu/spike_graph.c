@@ -132,7 +132,7 @@ static dbo_status graph_with(dbo_context_kind executor, spike_line *line, dbo_er
         status = graph_run(&m, &p, line, err);
     if (p.stack_bytes)
         spike_say(line, "stack touched by an ubatch: %zu KiB", p.stack_bytes >> 10);
-    spike_pingpong_fini(&p, &m);
+    spike_pingpong_fini(&p);
     spike_close(&m);
     return status;
 }

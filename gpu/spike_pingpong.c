@@ -56,8 +56,9 @@ static dbo_status build(spike_pingpong *p, int64_t ns, uint32_t sms, dbo_error *
     for (uint32_t i = 0; i < 6; i++)
         ops[i] = dbo_program_add_op(&b, i / 3, DBO_KIND_CUSTOM, &cost, 2);
     for (uint32_t u = 0; u < 2; u++) {
-        p->access[u] = (dbo_access){.buffer = dbo_program_add_buffer(&b),
-                                    .bytes = p->numbers * sizeof(uint32_t)};
+        uint64_t bytes = p->numbers * sizeof(uint32_t);
+        uint16_t buffer = dbo_program_add_workspace(&b, "numbers", bytes, DBO_STREAM_COMPUTE);
+        p->access[u] = (dbo_access){.buffer = buffer, .bytes = bytes};
         emit_ubatch(&b, u, ops + 3 * u);
     }
     DBO_TRY(dbo_program_builder_finish(&b, &p->program, err));
@@ -81,18 +82,14 @@ dbo_status spike_pingpong_init(spike_pingpong *p, spike_machine *m, int64_t ns, 
     SPIKE_CUDA(dbo_synthetic_prepare(0, &p->shared_bytes));
     dbo_cuda_set_kernel(m->cuda, DBO_KIND_CUSTOM, run_custom, p);
     DBO_TRY(build(p, ns, sms, err));
-    for (uint32_t u = 0; u < 2; u++)
-        SPIKE_SEAM(m->seam.mem->alloc(m->seam.mem_self, p->access[u].bytes, DBO_SPACE_DEVICE,
-                                      &p->addresses[p->access[u].buffer]));
-    m->rank.addresses = p->addresses;
     DBO_TRY(dbo_rank_fit(&m->rank, &p->program, err));
+    for (uint32_t u = 0; u < 2; u++)
+        p->addresses[u] = m->rank.addresses[p->access[u].buffer];
     return spike_pingpong_reset(p, err);
 }
 
-void spike_pingpong_fini(spike_pingpong *p, spike_machine *m)
+void spike_pingpong_fini(spike_pingpong *p)
 {
-    for (uint32_t u = 0; u < 2 && m->cuda; u++)
-        m->seam.mem->free(m->seam.mem_self, p->addresses[u]);
     dbo_program_fini(&p->program);
 }
 

@@ -107,7 +107,7 @@ static dbo_status trace_with(dbo_context_kind executor, dbo_cupti_way way, bool 
     dbo_status status = spike_pingpong_init(&p, &m, 20000, 40, err);
     if (status == DBO_OK)
         status = trace_run(&m, &p, replay, line, err);
-    spike_pingpong_fini(&p, &m);
+    spike_pingpong_fini(&p);
     spike_close(&m);
     return status;
 }

@@ -217,7 +217,8 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
     if (e->stream == SIM_NONE)
         return DBO_OK;
     int64_t end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);
-    if (end_ns == SIM_UNKNOWN) { /* let the world come up to my clock */
+    /* Let the world come up to my clock; beyond it, what is not resolved has not happened. */
+    if (end_ns == SIM_UNKNOWN && sim->world && sim->now_ns <= rank->host_ns) {
         sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
         DBO_TRY(sim_park(rank, SIM_AT_TIME));
         end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);

@@ -137,6 +137,9 @@ static bool play(player *p, uint32_t u, const dbo_instr *instr)
         else
             assert_true(p->open[instr->index]);
         break;
+    case DBO_CODE_ALLOC:
+    case DBO_CODE_FREE:
+    case DBO_CODE_RECORD_STREAM: break; /* the log leaves memory out */
     default: fail_msg("an instruction that the built-in schedules do not use");
     }
     return false;
@@ -219,7 +222,10 @@ static void check_case(const dbo_json_value *one)
     dbo_build_options options = {.num_ubatches =
                                      (uint32_t)dbo_json_int(dbo_json_get(one, "num_ubatches")),
                                  .host_sync = true,
-                                 .rocm = dbo_json_bool(dbo_json_get(one, "rocm"))};
+                                 .rocm = dbo_json_bool(dbo_json_get(one, "rocm")),
+                                 .memory = true,
+                                 .record_stream = true,
+                                 .io = true};
     bool low_latency = strcmp(dbo_json_string(dbo_json_get(one, "backend")), "LL") == 0;
     dbo_program program;
     dbo_builder_fn build = dbo_builder_of_name("mlp_shared_overlap", low_latency);

@@ -37,7 +37,7 @@ static void occurrences_count_per_ubatch_and_kind(void **state)
     assert_int_equal(dbo_program_add_post(&b, 1, DBO_A2A_COMBINE, &a2a_cost, handle), 1);
     assert_int_equal(dbo_program_add_stream(&b, "third"), 2);
     assert_int_equal(dbo_program_add_event(&b), 0);
-    assert_int_equal(dbo_program_add_buffer(&b), 0);
+    assert_int_equal(dbo_program_add_buffer(&b, "rows", 4096, DBO_STREAM_COMM), 0);
     for (uint16_t i = 0; i < 40; i++)
         dbo_program_emit(&b, 1, instr(DBO_CODE_OP, 2, (uint16_t)(i % 4)));
     assert_int_equal(dbo_program_builder_finish(&b, &p, &err), DBO_OK);
@@ -79,7 +79,7 @@ static dbo_status finish_with(dbo_instr last, dbo_error *err)
     dbo_program_builder_init(&b, "mine", 2);
     dbo_program_add_op(&b, 0, DBO_KIND_A0, &op_cost, 1);
     dbo_program_add_event(&b);
-    dbo_program_add_buffer(&b);
+    dbo_program_add_buffer(&b, "rows", 4096, DBO_STREAM_COMM);
     dbo_program_add_post(&b, 0, DBO_A2A_DISPATCH, &a2a_cost, dbo_program_add_handle(&b));
     dbo_program_emit(&b, 1, instr(DBO_CODE_YIELD, 0, 0));
     dbo_program_emit(&b, 1, last);
@@ -244,7 +244,7 @@ static void interpret(world *w, const dbo_instr *instrs, uint32_t count, dbo_sta
     dbo_program_builder_init(&b, "mine", 1);
     dbo_program_add_op(&b, 0, DBO_KIND_A0, &op_cost, 1);
     dbo_program_add_event(&b);
-    dbo_program_add_buffer(&b);
+    dbo_program_add_buffer(&b, "rows", 4096, DBO_STREAM_COMM);
     dbo_program_add_post(&b, 0, DBO_A2A_DISPATCH, &a2a_cost, dbo_program_add_handle(&b));
     for (uint32_t i = 0; i < count; i++)
         dbo_program_emit(&b, 0, instrs[i]);
