@@ -64,6 +64,12 @@ typedef struct sim_gpu {
     int64_t updated_ns;
 } sim_gpu;
 
+typedef struct sim_block { /* numeric mode: memory */
+    uint8_t *bytes;
+    uint64_t size;
+    bool freed; /* the host has given it up; ops in flight may still touch it */
+} sim_block;
+
 typedef struct sim_capture sim_capture;
 typedef struct sim_graph sim_graph;
 
@@ -106,7 +112,7 @@ struct sim_rank {
     const int32_t *column;
     uint32_t rows;
     /* memory */
-    void **blocks;
+    sim_block *blocks;
     uint32_t num_blocks, cap_blocks;
 };
 
