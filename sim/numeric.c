@@ -43,11 +43,16 @@ static void *resolve_access(const sim_rank *rank, const dbo_access *access,
 static dbo_status check_accesses(sim_rank *rank, const dbo_access *accesses, uint32_t count,
                                  const uint64_t *addresses)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (!addresses || !resolve_access(rank, &accesses[i], addresses))
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t buffer = accesses[i].buffer;
+        if (!addresses || !resolve(rank, addresses[buffer], 0, 0))
             return sim_refuse(rank, DBO_INVALID,
-                              "an op that computes touches buffer %u, which has no storage there",
-                              accesses[i].buffer);
+                              "an op that computes touches buffer %u, which has no storage",
+                              buffer);
+        if (!resolve_access(rank, &accesses[i], addresses))
+            return sim_refuse(rank, DBO_INVALID,
+                              "an op that computes touches buffer %u past its end", buffer);
+    }
     return DBO_OK;
 }
 

@@ -87,6 +87,13 @@ static dbo_status every_call(sim_world *w, uint32_t rank, dbo_error *err)
     return DBO_OK;
 }
 
+static void run_every_call(sim_world *w, recorded *r, uint64_t limit)
+{
+    dbo_recorder_init(&r->recorder, limit);
+    sim_world_open(w, (dbo_sim_options){.num_ranks = 1, .transport = DBO_SIM_HT, .numeric = true});
+    sim_world_must_run(w, every_call, r);
+}
+
 static void every_call_arrives(void **state)
 {
     (void)state;
@@ -133,9 +140,7 @@ static void every_call_arrives(void **state)
     const uint64_t count = sizeof expected / sizeof expected[0];
     recorded r = {.io = &io, .addresses = addresses};
     sim_world w;
-    dbo_recorder_init(&r.recorder, 0);
-    sim_world_open(&w, (dbo_sim_options){.num_ranks = 1, .transport = DBO_SIM_HT, .numeric = true});
-    sim_world_must_run(&w, every_call, &r);
+    run_every_call(&w, &r, 0);
     assert_int_equal(r.recorder.count, count);
     for (uint64_t i = 0; i < count; i++) {
         dbo_call wanted = expected[i];
@@ -332,9 +337,7 @@ static void what_does_not_fit_is_counted(void **state)
     (void)state;
     recorded r = {.io = NULL};
     sim_world w;
-    dbo_recorder_init(&r.recorder, 3);
-    sim_world_open(&w, (dbo_sim_options){.num_ranks = 1, .transport = DBO_SIM_HT, .numeric = true});
-    sim_world_must_run(&w, every_call, &r);
+    run_every_call(&w, &r, 3);
     assert_int_equal(r.recorder.count, 3);
     assert_int_equal(r.recorder.dropped, 22);
     assert_int_equal(dbo_recorder_at(&r.recorder, 2)->kind, DBO_CALL_EVENT_CREATE);

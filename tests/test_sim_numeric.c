@@ -231,11 +231,11 @@ static dbo_status memory(sim_world *w, uint32_t rank, dbo_error *err)
     assert_null(mem->ptr(self, t.addresses[MID] + ROW_BYTES + 1));
     refused(&t, mem->alloc(self, UINT64_C(1) << 32, DBO_SPACE_DEVICE, &empty), DBO_LIMIT,
             "too large to compute with");
-    const char *none = "touches buffer 1, which has no storage there";
-    refused(&t, touches(&t, (dbo_access){MID, 0, 0, ROW_BYTES + 1}), DBO_INVALID, none);
-    refused(&t, touches(&t, (dbo_access){MID, 0, ROW_BYTES, 1}), DBO_INVALID, none);
-    refused(&t, touches(&t, (dbo_access){MID, 0, UINT64_MAX, 2}), DBO_INVALID, none);
-    refused(&t, touches(&t, (dbo_access){MID, 0, UINT64_C(1) << 32, 4}), DBO_INVALID, none);
+    const char *past = "touches buffer 1 past its end", *none = "touches buffer 1, which has no";
+    refused(&t, touches(&t, (dbo_access){MID, 0, 0, ROW_BYTES + 1}), DBO_INVALID, past);
+    refused(&t, touches(&t, (dbo_access){MID, 0, ROW_BYTES, 1}), DBO_INVALID, past);
+    refused(&t, touches(&t, (dbo_access){MID, 0, UINT64_MAX, 2}), DBO_INVALID, past);
+    refused(&t, touches(&t, (dbo_access){MID, 0, UINT64_C(1) << 32, 4}), DBO_INVALID, past);
     /* Freed while an op that touches it is in flight: gone for the host, not for the op. */
     DBO_TRY(compute(&t, t.compute, &in_to_mid, 5, 0));
     DBO_TRY(compute(&t, t.compute, &mid_to_out, 5, 0));
