@@ -77,6 +77,7 @@ bool dbo_cli_interrupted(void *unused);
 /* ---- commands ---- */
 
 int dbo_command_run(int argc, char **argv);
+int dbo_command_show(int argc, char **argv);
 int dbo_command_bench(int argc, char **argv);
 int dbo_command_doctor(int argc, char **argv);
 

@@ -18,16 +18,17 @@ typedef struct dbo_command {
 } dbo_command;
 
 static const dbo_command commands[] = {
-    {"run", dbo_command_run},
-    {"eval", dbo_command_eval},
-    {"bench", dbo_command_bench},
-    {"doctor", dbo_command_doctor},
+    {"run", dbo_command_run},     {"show", dbo_command_show},     {"eval", dbo_command_eval},
+    {"bench", dbo_command_bench}, {"doctor", dbo_command_doctor},
 };
 #define NUM_COMMANDS (sizeof commands / sizeof commands[0])
 
 static const struct argp_option command_docs[] = {
     {NULL, 0, NULL, 0, "Predict:", 1},
     {"run SCRIPT", 0, NULL, OPTION_DOC, "Simulate a step with DBO off and on, and compare", 1},
+    {NULL, 0, NULL, 0, "See:", 2},
+    {"show WHAT SCRIPT", 0, NULL, OPTION_DOC,
+     "A part of the step: vote, slices, metadata, program, graph", 2},
     {NULL, 0, NULL, 0, "Prove:", 3},
     {"eval KIND", 0, NULL, OPTION_DOC, "The engine's decisions on a file of cases", 3},
     {"bench [NAME]", 0, NULL, OPTION_DOC, "How fast dbo itself is", 3},

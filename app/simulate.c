@@ -225,7 +225,8 @@ static void copy_graphs(const simulation *s, uint32_t shown, dbo_simulated *out)
         out->graphs[out->num_graphs++] =
             (dbo_captured_graph){.num_tokens = entry->num_tokens,
                                  .num_ubatches = entry->num_ubatches,
-                                 .num_nodes = dbo_sim_graph_nodes(s->sim, shown, entry->graph)};
+                                 .num_nodes = dbo_sim_graph_nodes(s->sim, shown, entry->graph),
+                                 .grown_bytes = entry->grown_bytes};
     }
 }
 

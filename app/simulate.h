@@ -35,6 +35,7 @@ typedef struct dbo_captured_graph {
     int32_t num_tokens;
     uint32_t num_ubatches; /* 1: of the unsplit form */
     uint32_t num_nodes;
+    uint64_t grown_bytes; /* what its capture added to the graphs' pool */
 } dbo_captured_graph;
 
 /* One run of all ranks; what happened. */

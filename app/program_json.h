@@ -1,0 +1,64 @@
+/* program_json.h: programs as JSON, out and in.
+ *
+ *     {"num_ubatches": 2, "streams": ["compute", "comm"], "buffers": [{"name": "x", "pool":
+ * "comm"}], "ubatches": [[INSTR, ...], ...]}
+ *
+ * An INSTR names its code in "i" and has the fields of that code: {"i": "OP", "name", "kind",
+ * "stream", "us", "sms", "reads", "writes"}, {"i": "RECORD" | "WAIT", "event", "stream"},
+ * {"i": "SET_STREAM", "stream"}, {"i": "YIELD"}, {"i": "HOOK_SET", "handle"}, {"i": "HOOK_RUN"},
+ * {"i": "A2A_POST", "dir", "handle", "stream", "us", "reads", "writes", "prev_event"},
+ * {"i": "A2A_FINISH", "handle", "stream"}, {"i": "HOST_WAIT", "handle" | "event"}, {"i": "ALLOC" |
+ * "FREE" | "RECORD_STREAM", "buffer", "stream"}. Order is issue order; turns are the engine's ring.
+ *
+ * Streams, events, handles and buffers are named by strings or by numbers; "compute" and "comm" are
+ * always there. A pool is the stream whose pool a buffer belongs to (left out: compute). Times left
+ * out are 0, kinds left out CUSTOM. A buffer is read or written as a whole. Buffers may have
+ * "bytes", and "workspace" or "input" as core/program.h has them.
+ */
+#ifndef DBO_APP_PROGRAM_JSON_H
+#define DBO_APP_PROGRAM_JSON_H
+
+#include "app/json.h"
+#include "app/json_write.h"
+#include "core/arena.h"
+#include "core/program.h"
+
+/* ---- in ---- */
+
+typedef struct dbo_name_list {
+    uint32_t count, capacity;
+    const char **names;
+} dbo_name_list;
+
+/* A program read from a file, and what its numbers are called there. Ops and posts have an io whose
+ * accesses are {buffer, offset 0, all its bytes}. */
+typedef struct dbo_program_file {
+    dbo_arena arena; /* of everything but the program's own arrays */
+    dbo_program program;
+    dbo_name_list events, handles;
+    dbo_name_list op_names; /* by ops[] entry */
+} dbo_program_file;
+
+/* DBO_PARSE or DBO_INVALID with a sentence that names line and column; nothing is left to free. */
+dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *out, dbo_error *err);
+void dbo_program_file_fini(dbo_program_file *file); /* of a zeroed one is fine */
+
+/* ---- out ---- */
+
+/* How long things take alone, in us; negative: not known, written as null. */
+typedef struct dbo_program_times {
+    double (*op_us)(void *self, const dbo_program_op *op, uint32_t *sms);
+    double (*post_us)(void *self, const dbo_program_post *post);
+    void *self;
+} dbo_program_times;
+
+/* One object; the caller begins and finishes the writer. */
+void dbo_program_json(const dbo_program *program, const dbo_program_times *times,
+                      dbo_json_writer *out);
+
+/* What an event is called: "compute_done_0" of the built-in HT schedules, "event_7" of others. */
+void dbo_program_event_name(const dbo_program *program, uint32_t event, char *out, size_t size);
+/* "A0", "QUANT": an op's symbol, or its kind's name. */
+const char *dbo_program_op_name(const dbo_program_op *op);
+
+#endif
