@@ -216,9 +216,12 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
     *done = true;
     if (e->stream == SIM_NONE)
         return DBO_OK;
-    int64_t end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);
-    /* Let the world come up to my clock; beyond it, what is not resolved has not happened. */
-    if (end_ns == SIM_UNKNOWN && sim->world && sim->now_ns <= rank->host_ns) {
+    const sim_stream *s = &sim->streams[e->stream];
+    int64_t end_ns = sim_end_of(s, e->count, rank->host_ns);
+    /* Unless it must be later anyway, the world comes up to my clock; what it has not resolved by
+     * then has not happened. */
+    if (end_ns == SIM_UNKNOWN && sim->world && sim->now_ns <= rank->host_ns &&
+        sim_earliest_end(s, e->count) <= rank->host_ns) {
         sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
         DBO_TRY(sim_park(rank, SIM_AT_TIME));
         end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);

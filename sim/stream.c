@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 
+#define MAX_LOOKED_AHEAD 32 /* items of a queue, to answer a query without waiting */
+
 static bool grow_streams(dbo_sim *sim)
 {
     uint32_t cap = sim->cap_streams ? sim->cap_streams * 2 : 16;
@@ -367,6 +369,21 @@ int64_t sim_end_of(const sim_stream *s, uint64_t count, int64_t host_ns)
     if (count <= s->oldest)
         return host_ns; /* over by now, and perhaps no longer in the ring */
     return s->ring[(count - 1) & s->mask].end_ns;
+}
+
+int64_t sim_earliest_end(const sim_stream *s, uint64_t count)
+{
+    int64_t at = s->end_ns;
+    uint64_t last = count - s->resolved > MAX_LOOKED_AHEAD ? s->resolved + MAX_LOOKED_AHEAD : count;
+    for (uint64_t n = s->resolved; n != last; n++) {
+        const sim_item *item = &s->ring[n & s->mask];
+        at = item->not_before > at ? item->not_before : at;
+        if (item->kind != SIM_WAIT)
+            at += item->ns;
+        else if (item->ready_ns != SIM_UNKNOWN && item->ready_ns > at)
+            at = item->ready_ns;
+    }
+    return at;
 }
 
 dbo_status sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)

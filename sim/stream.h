@@ -112,6 +112,8 @@ dbo_status sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64
 dbo_status sim_flush_wait(sim_rank *rank, uint32_t stream);
 /* End of the first `count` items: known, at most `host_ns` (then perhaps less), or SIM_UNKNOWN. */
 int64_t sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);
+/* Of items whose end is not known: no earlier than this. Work is never faster than alone. */
+int64_t sim_earliest_end(const sim_stream *stream, uint64_t count);
 /* Blocks the rank's host until the first `count` items of the stream have ended. */
 dbo_status sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
 void sim_stream_event(dbo_sim *sim, uint32_t stream);
