@@ -109,6 +109,21 @@ static void put_notation(dbo_json_writer *out, const dbo_notation *notation)
     dbo_strbuf_fini(&text);
 }
 
+static void put_memory(dbo_json_writer *out, const dbo_memory_use *memory)
+{
+    if (!memory) {
+        dbo_json_member_null(out, "memory");
+        return;
+    }
+    dbo_json_key(out, "memory");
+    dbo_json_open_object(out);
+    dbo_json_member_int(out, "peak_used_bytes", (int64_t)memory->peak_used_bytes);
+    dbo_json_member_int(out, "peak_reserved_bytes", (int64_t)memory->peak_reserved_bytes);
+    dbo_json_member_int(out, "graph_bytes", (int64_t)memory->graph_bytes);
+    dbo_json_member_int(out, "num_graphs", memory->num_graphs);
+    dbo_json_close(out);
+}
+
 static void put_experiment(dbo_json_writer *out, const dbo_experiment *experiment)
 {
     dbo_json_key(out, "experiment");
@@ -138,9 +153,11 @@ void dbo_result_json(const dbo_result *result, dbo_json_writer *out)
     put_decision(out, result->decision);
     put_slices(out, result);
     put_notation(out, result->notation);
+    put_memory(out, result->on ? result->memory_on : result->memory_off);
     dbo_json_key(out, "without_dbo");
     dbo_json_open_object(out);
     put_metrics(out, result->off);
+    put_memory(out, result->memory_off);
     dbo_json_close(out);
     dbo_json_close(out);
 }

@@ -17,6 +17,7 @@
 #include "core/slice.h"
 #include "core/strbuf.h"
 #include "core/vote.h"
+#include "core/wrapper.h"
 #include "viz/text.h"
 
 #include <stdint.h>
@@ -29,7 +30,8 @@ typedef struct dbo_result {
     const dbo_metrics *on;            /* the step split; NULL: it is not */
     const dbo_split_cost *split_cost; /* NULL: not split */
     const dbo_notation *notation;     /* of the step as decided; NULL: it has no transfers */
-    uint32_t num_ranks, num_ubatches; /* of the slices */
+    const dbo_memory_use *memory_off, *memory_on;   /* NULL: not known; memory_on as `on` */
+    uint32_t num_ranks, num_ubatches;               /* of the slices */
     const dbo_ubatch_slice *slices, *slices_padded; /* (num_ranks, num_ubatches); NULL: not split */
 } dbo_result;
 

@@ -308,6 +308,8 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
         .on = o->split ? &o->on.metrics : NULL,
         .split_cost = o->split ? &o->split_cost : NULL,
         .notation = o->has_notation ? &o->notation : NULL,
+        .memory_off = experiment->has_fixed ? NULL : &o->off.results[o->rank].memory,
+        .memory_on = experiment->has_fixed || !o->split ? NULL : &shown->memory,
         .num_ranks = experiment->config.data_parallel_size,
         .num_ubatches = o->split ? shown->cut.num_ubatches : 0,
         .slices = o->slices,

@@ -218,10 +218,10 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
         return DBO_OK;
     const sim_stream *s = &sim->streams[e->stream];
     int64_t end_ns = sim_end_of(s, e->count, rank->host_ns);
-    /* Unless it must be later anyway, the world comes up to my clock; what it has not resolved by
-     * then has not happened. */
+    /* The world comes up to my clock; what it has not resolved by then has not happened. Without
+     * memory to look at afterwards, it need not if the end must be later anyway. */
     if (end_ns == SIM_UNKNOWN && sim->world && sim->now_ns <= rank->host_ns &&
-        sim_earliest_end(s, e->count) <= rank->host_ns) {
+        (sim->options.numeric || sim_earliest_end(s, e->count) <= rank->host_ns)) {
         sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
         DBO_TRY(sim_park(rank, SIM_AT_TIME));
         end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);

@@ -20,6 +20,7 @@ typedef struct made {
     dbo_vote_result decision;
     dbo_split_cost cost;
     dbo_ubatch_slice slices[4], padded[4];
+    dbo_memory_use memory[2];
     dbo_result result;
     dbo_json_text text;
     dbo_json *document;
@@ -48,6 +49,8 @@ static void make(made *m)
     m->slices[1] = m->slices[3] = (dbo_ubatch_slice){36, 64, 36, 64};
     memcpy(m->padded, m->slices, sizeof m->padded);
     m->padded[1].tok_stop = m->padded[3].tok_stop = 72;
+    m->memory[0] = (dbo_memory_use){.peak_used_bytes = 512};
+    m->memory[1] = (dbo_memory_use){1024, 2 << 20, 1 << 20, 3};
     m->cost.total = (dbo_quantity){.value = 12.5, .present = true};
     m->result = (dbo_result){.experiment = &m->experiment,
                              .decision = &m->decision,
@@ -55,6 +58,8 @@ static void make(made *m)
                              .on = &m->metrics[1],
                              .split_cost = &m->cost,
                              .notation = &m->notation,
+                             .memory_off = &m->memory[0],
+                             .memory_on = &m->memory[1],
                              .num_ranks = 2,
                              .num_ubatches = 2,
                              .slices = m->slices,
@@ -109,6 +114,13 @@ static void split_step_has_every_key(void **state)
     assert_non_null(dbo_json_get(cost, "weights"));
     assert_true(dbo_json_is_null(dbo_json_get(cost, "weights")));
 
+    const dbo_json_value *memory = dbo_json_get(root, "memory");
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "peak_reserved_bytes")), 2 << 20);
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "graph_bytes")), 1 << 20);
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "num_graphs")), 3);
+    memory = dbo_json_get(without, "memory");
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "peak_used_bytes")), 512);
+
     const dbo_json_value *decision = dbo_json_get(root, "decision");
     assert_true(dbo_json_bool(dbo_json_get(decision, "should_ubatch")));
     assert_string_equal(dbo_json_string(dbo_json_get(decision, "reason")), "ok");
@@ -137,14 +149,15 @@ static void step_that_is_not_split_has_nulls(void **state)
     m.result.on = NULL;
     m.result.split_cost = NULL;
     m.result.notation = NULL;
+    m.result.memory_off = NULL;
     m.result.slices = m.result.slices_padded = NULL;
     m.decision.should_ubatch = false;
     m.decision.reason = DBO_VOTE_THRESHOLD;
     const dbo_json_value *root = document_of(&m);
     assert_true(number(root, "speedup") == 1.0);
     assert_true(number(root, "step_us") == m.metrics[0].step_us.value);
-    static const char *const nulls[] = {"split_cost_us", "ubatch_slices", "notation"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const nulls[] = {"split_cost_us", "ubatch_slices", "notation", "memory"};
+    for (size_t i = 0; i < 4; i++) {
         assert_non_null(dbo_json_get(root, nulls[i]));
         assert_true(dbo_json_is_null(dbo_json_get(root, nulls[i])));
     }
