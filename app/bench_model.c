@@ -266,7 +266,7 @@ static dbo_status rank_main(void *arg, uint32_t id, dbo_error *err)
     dbo_sim_seam(run->sim, id, &seam);
     DBO_TRY(dbo_rank_init(rank, id, &seam, run->executor, 2, dbo_sim_pool(run->sim), err));
     uint32_t variant = variant_of(run, extra_of(run->model, id));
-    part_arg part = {.run = run, .programs = &run->programs[variant * run->period]};
+    part_arg part = {.run = run, .programs = &run->programs[(size_t)variant * run->period]};
     for (uint32_t i = 0; i < run->period; i++)
         DBO_TRY(dbo_rank_fit(rank, &part.programs[i], err));
     return dbo_ubatches_run(rank, 2, 0, run_part, &part, err);
@@ -328,6 +328,8 @@ dbo_status dbo_bench_model_run(const dbo_bench_model *model, uint32_t num_ranks,
                                dbo_bench_result *result, dbo_error *err)
 {
     double begin_s = now_s();
+    if (num_ranks == 0)
+        return dbo_fail(err, DBO_LIMIT, NULL, "a model without ranks");
     bench_run run = {.model = model, .executor = executor};
     dbo_trace own;
     dbo_trace_init(&own);

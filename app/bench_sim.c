@@ -174,8 +174,8 @@ static dbo_status time_row(const dbo_bench_sim_options *options, char *floor_pat
 {
     timings t;
     for (uint32_t i = 0; i < options->runs; i++) {
-        dbo_bench_result own;
-        floor_run floor;
+        dbo_bench_result own = {0};
+        floor_run floor = {0};
         show_progress(options, row->ranks, i);
         DBO_TRY(run_own(options, row->ranks, &own, err));
         if (i == 0) {

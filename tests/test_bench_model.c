@@ -94,10 +94,10 @@ static void add_rank(graph *g, uint32_t rank)
                                         {2, 0, X0, 0, 0}, {X0, 0, 4, 0, 0}, {3, 0, 4, 0, 0},
                                         {4, 0, 5, 0, 0},  {5, 0, X1, 0, 0}, {X1, 0, 0, 0, 1}};
     add_streams(g, rank);
-    for (uint8_t mb = 0; mb < LANES; mb++)
+    for (uint32_t mb = 0; mb < LANES; mb++)
         for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
             dbo_bench_dep d = own[i];
-            d.from_mb = d.to_mb = mb;
+            d.from_mb = d.to_mb = (uint8_t)mb;
             add_dep(g, rank, &d);
         }
     for (uint32_t i = 0; i < g->model->num_deps; i++)
@@ -220,7 +220,7 @@ static void the_standard_model_takes_what_is_published(void **state)
 {
     (void)state;
     static const int64_t makespan_ns[] = {34128000, 34250000, 34250000};
-    dbo_bench_model model;
+    dbo_bench_model model = {0};
     dbo_bench_model_init(&model);
     assert_int_equal(model.num_ranks, 3);
     for (uint32_t i = 0; i < model.num_ranks; i++) {
