@@ -102,6 +102,12 @@ static const uint8_t held[] = {
     DBO_BUFFER_FFN_IN,   DBO_BUFFER_TOPK_IDS,    DBO_BUFFER_TOPK_WEIGHTS, DBO_BUFFER_SHARED_OUT,
     DBO_BUFFER_NONE};
 
+/* The rows to dispatch. */
+static uint8_t sent(const writer *w)
+{
+    return (uint8_t)dbo_writer_actual(w, DBO_BUFFER_TOKENS);
+}
+
 static bool narrows_late(const writer *w)
 {
     return dbo_writer_has(w, DBO_BUFFER_EXPERT_IN);
@@ -204,7 +210,7 @@ static void ht_experts(const writer *w, bool other_pool)
  * brings is allocated on the current stream, comm. */
 static void ht_dispatch(const writer *w)
 {
-    share(w, ROLES(dbo_writer_actual(w, DBO_BUFFER_TOKENS), DBO_BUFFER_SCALES));
+    share(w, ROLES(sent(w), DBO_BUFFER_SCALES));
     share(w, routing);
     take(w, DBO_BUFFER_LAYOUT, DBO_STREAM_COMM);
     op(w, DBO_KIND_LAYOUT, DBO_STREAM_COMM);
@@ -318,8 +324,7 @@ static void ht_unsplit(const writer *w)
     op(w, DBO_KIND_LAYOUT, DBO_STREAM_COMPUTE);
     each(w, dbo_writer_take, DBO_STREAM_COMPUTE, received);
     ht_post_unsplit(w, DBO_A2A_DISPATCH);
-    ht_share_unsplit(
-        w, ROLES(dbo_writer_actual(w, DBO_BUFFER_TOKENS), DBO_BUFFER_SCALES, DBO_BUFFER_LAYOUT));
+    ht_share_unsplit(w, ROLES(sent(w), DBO_BUFFER_SCALES, DBO_BUFFER_LAYOUT));
     ht_share_unsplit(w, routing);
     ht_share_unsplit(w, received);
     drop(w, DBO_BUFFER_LAYOUT);
