@@ -1,6 +1,7 @@
 /* cli.c: shared options, sentences and exit codes (cli.h). */
 #include "app/cli.h"
 
+#include "app/cli_man.h"
 #include "dbo_build.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { KEY_ASCII = 1000, KEY_COLOR, KEY_LOG };
+enum { KEY_ASCII = 1000, KEY_COLOR, KEY_LOG, KEY_DESCRIBE };
 
 static const struct argp_option shared_options[] = {
     {NULL, 0, NULL, 0, "Everywhere:", 90},
@@ -21,6 +22,7 @@ static const struct argp_option shared_options[] = {
      "Say more on stderr: LEVEL, or SUBSYSTEM=LEVEL, separated by commas; levels are off, error, "
      "warn, info, debug, trace. DBO_LOG is read first",
      90},
+    {"describe-as", KEY_DESCRIBE, "FORM", OPTION_HIDDEN, "man or words", 91},
     {"help", 'h', NULL, 0, "Print this help and exit", 91},
     {"version", 'V', NULL, 0, "Print the version and exit", 91},
     {0}};
@@ -31,6 +33,7 @@ typedef struct dbo_parse {
     const struct argp *command;
     void *input;
     bool help, version;
+    const char *form; /* of --describe-as: for the manual page, for completions */
     dbo_error err;
 } dbo_parse;
 
@@ -54,6 +57,7 @@ static error_t parse_shared(int key, char *arg, struct argp_state *state)
     case KEY_ASCII: parse->cli->ascii = true; return 0;
     case KEY_COLOR: return parse_color(parse, arg);
     case KEY_LOG: parse->cli->log_text = arg; return 0;
+    case KEY_DESCRIBE: parse->form = arg; return 0;
     case 'h': parse->help = true; return 0;
     case 'V': parse->version = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -148,6 +152,30 @@ dbo_status dbo_cli_check_top(const struct argp *argp, int argc, char **argv, int
     return dbo_cli_check(&all, argc, argv, first_word, err);
 }
 
+/* What --help, --version and --describe-as print. */
+static void describe(const dbo_parse *parse, const struct argp *all, const char *word)
+{
+    const struct argp *argp = parse->command;
+    char name[64];
+    snprintf(name, sizeof name, strcmp(word, "dbo") == 0 ? "%s" : "dbo %s", word);
+    if (parse->form && strcmp(parse->form, "man") == 0) {
+        dbo_man_command(name, argp);
+    } else if (parse->form) {
+        dbo_man_words(argp->options);
+        dbo_man_words(shared_options);
+    } else if (parse->help) {
+        printf("Usage: %s [OPTION...] %s\n", name, argp->args_doc ? argp->args_doc : "");
+        argp_help(all, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+    } else {
+        printf("dbo %s\n", DBO_BUILD_VERSION);
+    }
+}
+
+void dbo_cli_man_shared(void)
+{
+    dbo_man_options(shared_options);
+}
+
 bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv, void *input,
                    const dbo_error *mistake, int *code)
 {
@@ -166,15 +194,8 @@ bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv,
     }
     unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP;
     error_t failed = argp_parse(&all, argc, argv, flags, NULL, &parse);
-    if (parse.help || parse.version) {
-        char name[64];
-        snprintf(name, sizeof name, strcmp(argv[0], "dbo") == 0 ? "%s" : "dbo %s", argv[0]);
-        if (parse.help) {
-            printf("Usage: %s [OPTION...] %s\n", name, argp->args_doc ? argp->args_doc : "");
-            argp_help(&all, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC, name);
-        } else {
-            printf("dbo %s\n", DBO_BUILD_VERSION);
-        }
+    if (parse.form || parse.help || parse.version) {
+        describe(&parse, &all, argv[0]);
         *code = dbo_cli_end(cli);
         return false;
     }

@@ -66,6 +66,9 @@ int dbo_cli_end(const dbo_cli *cli);
 /* Columns of the terminal at stdout, $COLUMNS, or 80; at least 80 and at most 500. */
 uint32_t dbo_cli_width(void);
 
+/* Prints the shared options for the manual page. */
+void dbo_cli_man_shared(void);
+
 /* ---- Ctrl-C (cli_signal.c) ---- */
 
 /* From now on the first Ctrl-C (or SIGTERM) only makes dbo_cli_interrupted true; a second one ends
@@ -80,5 +83,7 @@ int dbo_command_run(int argc, char **argv);
 int dbo_command_show(int argc, char **argv);
 int dbo_command_bench(int argc, char **argv);
 int dbo_command_doctor(int argc, char **argv);
+int dbo_command_explain(int argc, char **argv);
+int dbo_command_completion(int argc, char **argv);
 
 #endif

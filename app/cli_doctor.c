@@ -73,6 +73,21 @@ static void print_machine(void)
            getenv("TERM") ? getenv("TERM") : "");
 }
 
+/* What the environment changes: only what is set. */
+static void print_environment(void)
+{
+    static const char *const names[] = {"DBO_LOG", "DBO_SCRIPTS_DIR", "VLLM_DBO_COMM_SMS",
+                                        "NO_COLOR", "COLUMNS"};
+    bool any = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        if (!value)
+            continue;
+        printf("%s  %s=%s\n", any ? "" : "\nThe environment\n", names[i], value);
+        any = true;
+    }
+}
+
 int dbo_command_doctor(int argc, char **argv)
 {
     static const struct argp argp = {NULL, parse_option, NULL, doctor_doc, NULL, NULL, NULL};
@@ -83,5 +98,6 @@ int dbo_command_doctor(int argc, char **argv)
         return code;
     print_build();
     print_machine();
+    print_environment();
     return dbo_cli_end(&cli);
 }

@@ -4,7 +4,7 @@
  * else is the command's own (cli.h).
  */
 #include "app/cli.h"
-#include "app/eval.h"
+#include "app/commands.h"
 #include "core/suggest.h"
 #include "dbo_build.h"
 
@@ -12,30 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct dbo_command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-} dbo_command;
-
-static const dbo_command commands[] = {
-    {"run", dbo_command_run},     {"show", dbo_command_show},     {"eval", dbo_command_eval},
-    {"bench", dbo_command_bench}, {"doctor", dbo_command_doctor},
-};
-#define NUM_COMMANDS (sizeof commands / sizeof commands[0])
-
 static const struct argp_option command_docs[] = {
-    {NULL, 0, NULL, 0, "Predict:", 1},
-    {"run SCRIPT", 0, NULL, OPTION_DOC, "Simulate a step with DBO off and on, and compare", 1},
-    {NULL, 0, NULL, 0, "See:", 2},
-    {"show WHAT SCRIPT", 0, NULL, OPTION_DOC,
-     "A part of the step: vote, slices, metadata, program, graph", 2},
-    {NULL, 0, NULL, 0, "Prove:", 3},
-    {"eval KIND", 0, NULL, OPTION_DOC, "The engine's decisions on a file of cases", 3},
-    {"bench [NAME]", 0, NULL, OPTION_DOC, "How fast dbo itself is", 3},
-    {NULL, 0, NULL, 0, "Real machines:", 4},
-    {"doctor", 0, NULL, OPTION_DOC, "What this build and this machine have", 4},
-    {NULL, 0, NULL, 0, "Learn:", 5},
-    {"help COMMAND", 0, NULL, OPTION_DOC, "The options of a command, with examples", 5},
+#define GROUP_ROW(number, heading) {NULL, 0, NULL, 0, heading, number},
+    DBO_COMMAND_GROUP_MAP(GROUP_ROW)
+#undef GROUP_ROW
+#define COMMAND_ROW(name, group, arguments, what) \
+    {#name arguments, 0, NULL, OPTION_DOC, what, group},
+        DBO_COMMAND_MAP(COMMAND_ROW)
+#undef COMMAND_ROW
+            {"help COMMAND", 0, NULL, OPTION_DOC, "The options of a command, with examples", 5},
     {0}};
 
 static const char top_doc[] =
@@ -62,8 +47,8 @@ static int unknown_command(const char *name)
 {
     dbo_error err = {0};
     dbo_suggestion near = dbo_suggest_begin(name);
-    for (size_t i = 0; i < NUM_COMMANDS; i++)
-        dbo_suggest_offer(&near, commands[i].name);
+    for (size_t i = 0; dbo_command_at(i); i++)
+        dbo_suggest_offer(&near, dbo_command_at(i)->name);
     dbo_suggest_offer(&near, "help");
     if (near.nearest)
         dbo_fail(&err, DBO_INVALID, NULL, "unknown command '%.60s', did you mean '%s'?", name,
@@ -92,13 +77,24 @@ static int call(const dbo_command *command, char **before, int num_before, char 
     return code;
 }
 
-static const dbo_command *find(const char *name)
+/* `dbo help`, `dbo help COMMAND`, `dbo help --man`. */
+static int help(const char *word)
 {
-    for (size_t i = 0; i < NUM_COMMANDS; i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+    dbo_cli cli;
+    int code = DBO_EXIT_OK;
+    char name[] = "dbo", option[] = "--help";
+    char *words[] = {name, option, NULL};
+    if (word && strcmp(word, "--man") == 0) {
+        dbo_print_man_page();
+        return DBO_EXIT_OK;
     }
-    return NULL;
+    const dbo_command *command = word ? dbo_command_find(word) : NULL;
+    if (command)
+        return call(command, words + 1, 1, NULL, 0);
+    if (word && word[0] != '-')
+        return unknown_command(word);
+    dbo_cli_begin(&cli, &top, 2, words, NULL, NULL, &code);
+    return code;
 }
 
 int main(int argc, char **argv)
@@ -106,7 +102,7 @@ int main(int argc, char **argv)
     dbo_cli cli;
     dbo_error err = {0};
     int code = DBO_EXIT_USAGE, first = argc;
-    char name[] = "dbo", help[] = "--help";
+    char name[] = "dbo";
     dbo_cli_catch_signals();
     if (argc < 1)
         return DBO_EXIT_USAGE;
@@ -119,17 +115,9 @@ int main(int argc, char **argv)
         dbo_fail(&err, DBO_INVALID, "See dbo --help.", "which command?");
         return dbo_cli_fail_usage(&err);
     }
-    if (strcmp(argv[first], "help") == 0) {
-        const dbo_command *command = first + 1 < argc ? find(argv[first + 1]) : NULL;
-        char *words[] = {name, help, NULL};
-        if (command)
-            return call(command, words + 1, 1, NULL, 0);
-        if (first + 1 < argc)
-            return unknown_command(argv[first + 1]);
-        dbo_cli_begin(&cli, &top, 2, words, NULL, NULL, &code);
-        return code;
-    }
-    const dbo_command *command = find(argv[first]);
+    if (strcmp(argv[first], "help") == 0)
+        return help(first + 1 < argc ? argv[first + 1] : NULL);
+    const dbo_command *command = dbo_command_find(argv[first]);
     if (!command)
         return unknown_command(argv[first]);
     return call(command, argv + 1, first - 1, argv + first + 1, argc - first - 1);

@@ -5,7 +5,7 @@
 #
 # A fenced block after a line  <!-- output of: COMMAND -->  is the output of COMMAND, run in the
 # source directory with `dbo` meaning the given binary. check fails on a difference; write replaces
-# the blocks. Commands run without colour, 100 columns wide; only those that start with "dbo " do.
+# the blocks; docs/dbo.1 is what `dbo help --man` prints. Commands run without colour, 100 columns wide; only those that start with "dbo " do.
 # Blocks without that line are left alone: measurements say when and where they were taken.
 set -u
 mode=$1 source=$2 binary=$3
@@ -70,6 +70,13 @@ for document in README.md docs/*.md; do
         failures=$((failures + 1))
     fi
 done
+dbo help --man >"$work/man"
+if [ "$mode" = write ]; then
+    cmp -s docs/dbo.1 "$work/man" || cat "$work/man" >docs/dbo.1
+elif ! cmp -s docs/dbo.1 "$work/man"; then
+    echo "docs/dbo.1 is not what dbo help --man prints (./dev docs refreshes it)"
+    failures=$((failures + 1))
+fi
 if [ "$blocks" -eq 0 ]; then
     echo "no document shows an output of dbo"
     exit 1
