@@ -70,7 +70,7 @@ static void on_count(lua_State *L, lua_Debug *ar)
     /* Nobody waits for an abandoned script; what its limits point to may be gone. */
     bool abandoned = atomic_load(&box->abandoned);
     bool cancelled = abandoned || (limits->cancelled && limits->cancelled(limits->cancelled_self));
-    bool too_long = dbo_sandbox_cpu_ns(box) > (int64_t)limits->cpu_ms * 1000000;
+    bool too_long = atomic_load(&box->overdue);
     if (!cancelled && !too_long && box->instructions <= limits->instructions)
         return;
     /* From here on every instruction raises again, so that pcall cannot go on. */
@@ -132,6 +132,24 @@ static int print_line(lua_State *L)
     }
     fputc('\n', out);
     return 0;
+}
+
+/* xpcall whose handler runs after the stack is unwound. The original calls it inside the failing
+ * function, which may be the hook, in which no hook runs: a handler with a loop would never end. */
+static int call_with_handler(lua_State *L)
+{
+    int arguments = lua_gettop(L) - 2;
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_pushboolean(L, 1);
+    lua_pushvalue(L, 1);
+    lua_rotate(L, 3, 2);
+    if (lua_pcall(L, arguments, LUA_MULTRET, 0) == LUA_OK)
+        return lua_gettop(L) - 2;
+    lua_pushboolean(L, 0);
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -3);
+    lua_call(L, 1, 1);
+    return 2;
 }
 
 /* setmetatable without finalizers: they would run where no limit holds. */
@@ -210,6 +228,8 @@ static int set_up(lua_State *L)
     lua_setfield(L, 1, "print");
     lua_pushcfunction(L, require_dbo);
     lua_setfield(L, 1, "require");
+    lua_pushcfunction(L, call_with_handler);
+    lua_setfield(L, 1, "xpcall");
     lua_pushcfunction(L, set_metatable);
     lua_setfield(L, 1, "setmetatable");
     lua_getfield(L, 1, "string");

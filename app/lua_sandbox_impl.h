@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 /* Instructions between two looks at the limits. */
-#define DBO_SANDBOX_HOOK_EVERY 10000
+#define DBO_SANDBOX_HOOK_EVERY 1000
 
 typedef struct dbo_source {
     struct dbo_source *next;
@@ -25,7 +25,7 @@ struct dbo_sandbox {
     bool memory_refused, has_printed;
     dbo_error raised; /* the last error raised by a C function; its message is on Lua's stack */
     /* ---- between the calling thread and the script's ---- */
-    atomic_bool running;    /* a script's thread exists */
+    atomic_bool overdue;    /* its time is over; the hook ends it */
     atomic_bool abandoned;  /* the caller has given it up */
     atomic_bool paused;     /* it computes on behalf of dbo: its time does not count */
     atomic_llong unpaid_ns; /* CPU time of the script's thread that did not count */
@@ -38,9 +38,7 @@ const char *dbo_sandbox_script(const dbo_sandbox *box);
 /* Gives up one hold; the last one closes the state and frees. */
 void dbo_sandbox_release(dbo_sandbox *box);
 
-/* lua_watch.c: CPU time of the running script's thread that counts, in ns; called in it. */
-int64_t dbo_sandbox_cpu_ns(const dbo_sandbox *box);
-/* lua_pcall, watched. */
+/* lua_watch.c: lua_pcall, watched. */
 dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results, dbo_error *err);
 
 #endif

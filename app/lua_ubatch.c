@@ -248,7 +248,8 @@ static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
                                         "REDUCE", "COPY", "DISPATCH_LAYOUT", "H2D_COPY"};
     dbo_error err = {0};
     dbo_op_kind kind = dbo_op_kind_of_name(work->name);
-    if (kind < DBO_KIND_COUNT && kind != DBO_KIND_NONE && dbo_op_kind_class(kind) == DBO_CLASS_COMM)
+    bool transfer = kind < DBO_KIND_COUNT && dbo_op_kind_class(kind) == DBO_CLASS_COMM;
+    if (transfer || strcmp(work->name, "dispatch") == 0 || strcmp(work->name, "combine") == 0)
         refuse(L, "u.post(\"dispatch\"), u.post(\"combine\")",
                "a transfer is not an op: it is posted");
     if (kind < DBO_KIND_COUNT && kind != DBO_KIND_NONE)

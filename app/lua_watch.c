@@ -1,12 +1,12 @@
 /* lua_watch.c: a script runs on a thread of its own, and somebody looks at the clock.
  *
- * The count hook (lua_sandbox.c) ends whatever executes instructions. It never gets to run while
- * Lua is inside one of its C functions: a pattern that tries too many ways, a table.move over 2^60.
- * Such a function can be neither interrupted nor bounded from outside, and a thread cannot be
- * killed safely; so the caller waits with an eye on the CPU time that the script's thread has used,
- * and when that is a second over the limit it gives the thread up: it returns the sentence, and the
- * thread keeps the state. Should the function return after all, the hook ends the script there and
- * then, and the thread closes the state behind it; else it ends with the process.
+ * The caller waits with an eye on the CPU time that the script's thread has used. When that is over
+ * the limit, the count hook (lua_sandbox.c) ends whatever executes instructions. It never gets to
+ * run while Lua is inside one of its C functions: a pattern that tries too many ways, a table.move
+ * over 2^60. Such a function can be neither interrupted nor bounded from outside, and a thread
+ * cannot be killed safely; so a second later at most the caller gives the thread up: it returns the
+ * sentence, and the thread keeps the state. Should the function return after all, the hook ends the
+ * script there and then, and the thread closes the state behind it; else it ends with the process.
  *
  * CPU time, not wall time: a machine that is busy with other things does not end a script. What the
  * simulator takes on behalf of a script is not counted (dbo_sandbox_pause).
@@ -35,13 +35,6 @@ static int64_t clock_ns(clockid_t clock)
     struct timespec now;
     clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
-int64_t dbo_sandbox_cpu_ns(const dbo_sandbox *box)
-{
-    if (!atomic_load(&box->running))
-        return 0;
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID) - atomic_load(&box->unpaid_ns);
 }
 
 void dbo_sandbox_pause(dbo_sandbox *box, bool paused)
@@ -103,16 +96,20 @@ static void wait_a_little(dbo_watch *watch)
 }
 
 /* Is it time to give the script up? Fills *err. `cancelled_ns` remembers when Ctrl-C was seen. */
-static bool is_overdue(const dbo_sandbox *box, clockid_t cpu, int64_t *cancelled_ns, dbo_error *err)
+static bool give_up(dbo_sandbox *box, clockid_t cpu, int64_t *cancelled_ns, dbo_error *err)
 {
     const dbo_sandbox_limits *limits = &box->limits;
     if (atomic_load(&box->paused))
         return false;
     int64_t used_ns = clock_ns(cpu) - atomic_load(&box->unpaid_ns);
-    if (used_ns > (int64_t)limits->cpu_ms * 1000000 + GRACE_NS) {
+    int64_t limit_ns = (int64_t)limits->cpu_ms * 1000000;
+    if (used_ns > limit_ns)
+        atomic_store(&box->overdue, true);
+    int64_t grace_ns = limit_ns < GRACE_NS ? limit_ns : GRACE_NS;
+    if (used_ns > limit_ns + grace_ns) {
         dbo_fail(err, DBO_LIMIT, "A pattern that tries too many ways, or a range that is too long?",
-                 "%s: the script computed for more than %g s and does not come back from a "
-                 "function of Lua's library",
+                 "%s: the script computed for more than %g s, the last of them inside "
+                 "functions of Lua's library",
                  dbo_sandbox_script(box), limits->cpu_ms / 1000.0);
         return true;
     }
@@ -134,7 +131,7 @@ static bool wait_for_end(dbo_watch *watch, pthread_t thread, dbo_error *err)
     pthread_mutex_lock(&watch->lock);
     while (!watch->done) {
         wait_a_little(watch);
-        if (!watch->done && has_clock && is_overdue(watch->box, cpu, &cancelled_ns, err)) {
+        if (!watch->done && has_clock && give_up(watch->box, cpu, &cancelled_ns, err)) {
             watch->abandoned = true;
             atomic_store(&watch->box->abandoned, true);
             pthread_mutex_unlock(&watch->lock);
@@ -152,11 +149,9 @@ dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results
     if (!watch)
         return dbo_fail_memory(err, "the script");
     atomic_store(&box->unpaid_ns, 0);
-    atomic_store(&box->running, true);
     atomic_fetch_add(&box->holders, 1);
     pthread_t thread;
     if (pthread_create(&thread, NULL, script_main, watch) != 0) {
-        atomic_store(&box->running, false);
         atomic_fetch_sub(&box->holders, 1);
         watch_destroy(watch);
         return dbo_fail(err, DBO_NO_MEMORY, NULL, "there is no thread for the script");
@@ -166,7 +161,6 @@ dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results
         return dbo_fail(err, why.status, why.hint, "%s", why.message);
     }
     pthread_join(thread, NULL);
-    atomic_store(&box->running, false);
     atomic_fetch_sub(&box->holders, 1);
     int lua_status = watch->lua_status;
     watch_destroy(watch);
