@@ -29,7 +29,7 @@ static dbo_status run(const char *text, uint32_t cpu_ms, bool (*cancelled)(void 
                       double *seconds)
 {
     const dbo_sandbox_limits limits = {.cpu_ms = cpu_ms,
-                                       .memory_bytes = (size_t)40 << 20,
+                                       .memory_bytes = (size_t)80 << 20,
                                        .instructions = 3000000,
                                        .cancelled = cancelled};
     dbo_sandbox *box = dbo_sandbox_create(&limits, err);
@@ -88,7 +88,7 @@ static void handlers_of_xpcall_work(void **state)
 static void memory_ends(void **state)
 {
     (void)state;
-    const char *sentence = "t.lua: the script needs more than 40 MiB of memory";
+    const char *sentence = "t.lua: the script needs more than 80 MiB of memory";
     expect_end("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end", DBO_LIMIT,
                sentence);
     expect_end("local s = 'x' while true do s = s .. s end", DBO_LIMIT, sentence);
