@@ -295,6 +295,7 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, d
     DBO_TRY_GOTO(dbo_workload_expand(&experiment->batch, experiment->config.data_parallel_size,
                                      dbo_config_decode_query_len(&experiment->config), err),
                  done);
+    DBO_TRY_GOTO(dbo_workload_allot(&experiment->batch, experiment->config.block_size, err), done);
     at_fault = NULL;
 done:
     if (key)

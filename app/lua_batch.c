@@ -64,11 +64,42 @@ static void read_numbers(lua_State *L, dbo_per_rank *numbers, const dbo_place *p
 
 /* ---- requests: a list, or a list of lists ---- */
 
+typedef struct dbo_request_keys {
+    dbo_request request;
+    dbo_request_cache cache;
+    bool has_cache;
+} dbo_request_keys;
+
+/* blocks = { 4, 7 }, at the top of the stack: pushes the userdata that the numbers live in. */
+static void read_blocks(lua_State *L, dbo_request_keys *keys, const dbo_place *place)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, -1);
+    if (value.kind != DBO_VALUE_TABLE) {
+        dbo_value_mismatch("blocks", "a list of numbers", &value, &err);
+        dbo_lua_raise(L, place, "blocks", &err);
+    }
+    lua_Unsigned count = lua_rawlen(L, -1);
+    int32_t *blocks = lua_newuserdatauv(L, count * sizeof *blocks + 1, 0);
+    for (lua_Unsigned i = 0; i < count; i++) {
+        uint32_t number = 0;
+        lua_rawgeti(L, -2, (lua_Integer)i + 1);
+        value = dbo_lua_value(L, -1);
+        if (dbo_value_integer("a block", &value, 1, INT32_MAX, &number, &err) != DBO_OK)
+            dbo_lua_raise(L, place, "blocks", &err);
+        blocks[i] = (int32_t)number;
+        lua_pop(L, 1);
+    }
+    keys->cache.blocks = blocks;
+    keys->cache.num_blocks = (uint32_t)count;
+}
+
 static void take_request(lua_State *L, void *self, const dbo_place *place, const char *key)
 {
-    static const char *const keys[] = {"num_scheduled", "num_computed", NULL};
+    static const char *const keys[] = {
+        "id", "num_scheduled", "num_computed", "blocks", "prefix", "prefix_len", NULL};
     static const dbo_settings settings = {"a request", NULL, 0, keys};
-    dbo_request *request = self;
+    dbo_request_keys *into = self;
     dbo_value value = dbo_lua_value(L, -1);
     dbo_error err = {0};
     uint32_t number = 0;
@@ -77,13 +108,51 @@ static void take_request(lua_State *L, void *self, const dbo_place *place, const
         status = dbo_setting_unknown(&settings, key, &err);
     } else if (strcmp(key, "num_scheduled") == 0) {
         status = dbo_value_integer(key, &value, 1, DBO_WORKLOAD_MAX_TOKENS, &number, &err);
-        request->num_scheduled = (int32_t)number;
-    } else {
+        into->request.num_scheduled = (int32_t)number;
+    } else if (strcmp(key, "num_computed") == 0) {
         status = dbo_value_integer(key, &value, 0, DBO_WORKLOAD_MAX_CONTEXT, &number, &err);
-        request->num_computed = (int32_t)number;
+        into->request.num_computed = (int32_t)number;
+    } else if (strcmp(key, "id") == 0) {
+        status = dbo_value_integer(key, &value, 0, UINT32_MAX, &number, &err);
+        into->request.id = number;
+    } else if (strcmp(key, "prefix_len") == 0) {
+        status = dbo_value_integer(key, &value, 1, DBO_WORKLOAD_MAX_CONTEXT,
+                                   &into->cache.prefix_len, &err);
+    } else if (strcmp(key, "prefix") == 0 && value.kind != DBO_VALUE_TEXT) {
+        status = dbo_value_mismatch(key, "a name", &value, &err);
+    } else if (strcmp(key, "prefix") == 0) {
+        into->cache.prefix = value.text; /* alive: the request's table holds it */
     }
+    into->has_cache = into->has_cache || strcmp(key, "blocks") == 0 || strcmp(key, "prefix") == 0;
     if (status != DBO_OK)
         dbo_lua_raise(L, place, key, &err);
+}
+
+/* The request at the top of the stack. */
+static void read_request(lua_State *L, dbo_workload *load, uint32_t list, const dbo_place *place)
+{
+    dbo_error err = {0};
+    dbo_request_keys keys = {.request.id = DBO_WORKLOAD_NEXT_ID};
+    dbo_value value = dbo_lua_value(L, -1);
+    if (value.kind != DBO_VALUE_TABLE) {
+        dbo_value_mismatch("a request", "{ num_scheduled = ..., num_computed = ... }", &value,
+                           &err);
+        dbo_lua_raise(L, place, "requests", &err);
+    }
+    dbo_lua_each(L, -1, "a request", place, take_request, &keys);
+    int top = lua_gettop(L);
+    lua_pushliteral(L, "blocks");
+    if (lua_rawget(L, -2) != LUA_TNIL)
+        read_blocks(L, &keys, place);
+    if (keys.cache.blocks && keys.cache.prefix) {
+        dbo_fail(&err, DBO_INVALID, "Give one of the two.",
+                 "a request has blocks beside a prefix, which says which blocks it has");
+        dbo_lua_raise(L, place, "prefix", &err);
+    }
+    if (dbo_workload_add(load, list, keys.request, keys.has_cache ? &keys.cache : NULL, &err) !=
+        DBO_OK)
+        dbo_lua_raise(L, place, "requests", &err);
+    lua_settop(L, top);
 }
 
 /* The list of requests at the top of the stack. */
@@ -95,16 +164,7 @@ static void read_list(lua_State *L, dbo_workload *load, uint32_t list, const dbo
     lua_Unsigned count = lua_rawlen(L, -1);
     for (lua_Unsigned i = 1; i <= count; i++) {
         lua_rawgeti(L, -1, (lua_Integer)i);
-        dbo_request request = {0};
-        dbo_value value = dbo_lua_value(L, -1);
-        if (value.kind != DBO_VALUE_TABLE) {
-            dbo_value_mismatch("a request", "{ num_scheduled = ..., num_computed = ... }", &value,
-                               &err);
-            dbo_lua_raise(L, place, "requests", &err);
-        }
-        dbo_lua_each(L, -1, "a request", place, take_request, &request);
-        if (dbo_workload_add(load, list, request, &err) != DBO_OK)
-            dbo_lua_raise(L, place, "requests", &err);
+        read_request(L, load, list, place);
         lua_pop(L, 1);
     }
 }

@@ -4,6 +4,7 @@
  * overrides of the command line, and finishes it; so a script's mistake is reported at its line and
  * nothing leaks when it is.
  */
+#include "app/config_group.h"
 #include "app/lua_read.h"
 #include "app/lua_schedule.h"
 
@@ -92,10 +93,37 @@ static void read_schedule(lua_State *L, dbo_experiment *experiment, const dbo_pl
         dbo_lua_raise(L, place, "schedule", &err);
 }
 
+static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key);
+
+/* A key of one of vLLM's groups: checked to be in it, then as any other. */
+static void take_group_key(lua_State *L, dbo_experiment *experiment, const dbo_place *place,
+                           const char *group, size_t length, const char *key)
+{
+    dbo_error err = {0};
+    if (dbo_config_group_check(group, length, key, strlen(key), &err) != DBO_OK)
+        dbo_lua_raise(L, place, key, &err);
+    take_key(L, experiment, place, key);
+}
+
+/* An object inside the experiment, or one of vLLM's groups, and its name. */
+typedef struct dbo_inner {
+    dbo_experiment *experiment;
+    const char *outer;
+} dbo_inner;
+
+static void take_grouped(lua_State *L, void *self, const dbo_place *place, const char *key)
+{
+    dbo_inner *inner = self;
+    take_group_key(L, inner->experiment, place, inner->outer, strlen(inner->outer), key);
+}
+
 static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key)
 {
     dbo_experiment *experiment = self;
-    if (strcmp(key, "schedule") == 0) {
+    if (dbo_config_group_is(key, strlen(key)) && lua_type(L, -1) == LUA_TTABLE) {
+        dbo_inner inner = {experiment, key};
+        dbo_lua_each(L, -1, key, place, take_grouped, &inner);
+    } else if (strcmp(key, "schedule") == 0) {
         read_schedule(L, experiment, place);
     } else if (strcmp(key, "model") == 0) {
         dbo_settings settings = dbo_model_settings();
@@ -141,6 +169,9 @@ static void take_inner_key(lua_State *L, dbo_experiment *experiment, const dbo_p
     } else if (outer_length == 5 && strncmp(outer, "batch", 5) == 0 &&
                experiment->batch.kind != DBO_WORKLOAD_NONE) {
         dbo_lua_read_batch_key(L, &experiment->batch, place, key);
+        return;
+    } else if (dbo_config_group_is(outer, outer_length)) {
+        take_group_key(L, experiment, place, outer, outer_length, key);
         return;
     } else {
         dbo_fail(&err, DBO_INVALID, "Keys with a dot begin with model, hardware, batch or costs.",
@@ -201,11 +232,6 @@ static void apply_overrides(lua_State *L, dbo_experiment *experiment)
 
 /* A table that an override gives for one of the objects inside: its keys replace those of the
  * object, one by one. */
-typedef struct dbo_inner {
-    dbo_experiment *experiment;
-    const char *outer;
-} dbo_inner;
-
 static void take_inner_override(lua_State *L, void *self, const dbo_place *place, const char *key)
 {
     dbo_inner *inner = self;

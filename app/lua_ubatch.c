@@ -229,15 +229,17 @@ static void read_work(lua_State *L, int index, dbo_work *work)
         refuse(L, "Give us, too.", "an op's sms are for an op with a duration of its own");
 }
 
-static const dbo_op_io *make_io(lua_State *L, dbo_work *work)
+/* What an op or a post touches, whole buffers; `lists` has room for both. */
+static dbo_op_io io_of(const dbo_work *work, dbo_access lists[2 * MAX_IO])
 {
-    if (work->num_reads + work->num_writes == 0)
-        return NULL;
-    const dbo_op_io *io = dbo_template_make_io(work->r->t, work->reads, work->num_reads,
-                                               work->writes, work->num_writes);
-    if (!io)
-        refuse(L, NULL, "there is no memory for a schedule");
-    return io;
+    for (uint32_t i = 0; i < work->num_reads; i++)
+        lists[i] = (dbo_access){.buffer = work->reads[i]};
+    for (uint32_t i = 0; i < work->num_writes; i++)
+        lists[MAX_IO + i] = (dbo_access){.buffer = work->writes[i]};
+    return (dbo_op_io){.num_reads = work->num_reads,
+                       .num_writes = work->num_writes,
+                       .reads = lists,
+                       .writes = lists + MAX_IO};
 }
 
 /* A kind of the layer; with a duration, any other name is a synthetic op. */
@@ -275,10 +277,11 @@ static int add_op(lua_State *L, dbo_recording *r, uint32_t owner, int index)
     read_work(L, index, &work);
     dbo_op_kind kind = kind_of(L, &work);
     const dbo_op_cost cost = {.fixed_ns = to_ns(work.us), .fixed_sms = (uint16_t)work.sms};
-    const dbo_op_io *io = make_io(L, &work);
+    dbo_access lists[2 * MAX_IO];
+    const dbo_op_io io = io_of(&work, lists);
     uint16_t op = dbo_program_add_op(&r->t->builder, owner, kind, &cost, 1);
-    if (r->t->builder.status == DBO_OK)
-        r->t->builder.program.ops[op].io = io;
+    if (work.num_reads + work.num_writes > 0)
+        dbo_program_set_op_io(&r->t->builder, op, &io);
     emit_code(L, r, DBO_CODE_OP, r->stream, op);
     return 0;
 }
@@ -311,12 +314,13 @@ static int u_post(lua_State *L)
     if (!dispatch && strcmp(work.name, "combine") != 0)
         refuse(L, NULL, "a transfer is a \"dispatch\" or a \"combine\"");
     const dbo_a2a_cost cost = {.fixed_ns = to_ns(work.us)};
-    const dbo_op_io *io = make_io(L, &work);
+    dbo_access lists[2 * MAX_IO];
+    const dbo_op_io io = io_of(&work, lists);
     uint16_t handle = dbo_program_add_handle(&r->t->builder);
     uint16_t post = dbo_program_add_post(
         &r->t->builder, r->ubatch, dispatch ? DBO_A2A_DISPATCH : DBO_A2A_COMBINE, &cost, handle);
-    if (r->t->builder.status == DBO_OK)
-        r->t->builder.program.posts[post].io = io;
+    if (work.num_reads + work.num_writes > 0)
+        dbo_program_set_post_io(&r->t->builder, post, &io);
     emit(L, r,
          (dbo_instr){.code = DBO_CODE_A2A_POST,
                      .stream = r->stream,

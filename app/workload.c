@@ -84,7 +84,8 @@ static dbo_status add_request(dbo_request_list *list, dbo_request request, dbo_e
     void *requests = list->requests;
     DBO_TRY(grow(&requests, list->count, sizeof *list->requests, err));
     list->requests = requests;
-    request.id = list->count;
+    if (request.id == DBO_WORKLOAD_NEXT_ID)
+        request.id = list->count;
     list->requests[list->count++] = request;
     list->num_tokens += (uint32_t)request.num_scheduled;
     return DBO_OK;
@@ -101,10 +102,37 @@ dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *e
     return DBO_OK;
 }
 
-dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request, dbo_error *err)
+/* Copies what is said about the last request's cache. */
+static dbo_status add_cache(dbo_request_list *list, const dbo_request_cache *from, dbo_error *err)
+{
+    void *caches = list->cache;
+    DBO_TRY(grow(&caches, list->count - 1, sizeof *list->cache, err));
+    list->cache = caches;
+    dbo_request_cache *to = &list->cache[list->count - 1];
+    *to = (dbo_request_cache){0};
+    if (from && from->blocks) {
+        int32_t *blocks = malloc(from->num_blocks * sizeof *blocks + 1);
+        if (!blocks)
+            return dbo_fail_memory(err, "the batch");
+        memcpy(blocks, from->blocks, from->num_blocks * sizeof *blocks);
+        to->blocks = blocks;
+        to->num_blocks = from->num_blocks;
+    }
+    if (from && from->prefix) {
+        to->prefix = strdup(from->prefix);
+        to->prefix_len = from->prefix_len;
+        if (!to->prefix)
+            return dbo_fail_memory(err, "the batch");
+    }
+    return DBO_OK;
+}
+
+dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request,
+                            const dbo_request_cache *cache, dbo_error *err)
 {
     DBO_TRY(dbo_workload_fit(load, list + 1, err));
-    return add_request(&load->lists[list], request, err);
+    DBO_TRY(add_request(&load->lists[list], request, err));
+    return add_cache(&load->lists[list], cache, err);
 }
 
 /* The requests of one rank of a described workload. */
@@ -117,7 +145,9 @@ static dbo_status describe(dbo_request_list *list, const dbo_workload *load, uin
     }
     for (uint32_t done = 0; done < tokens;) {
         uint32_t now = tokens - done < each ? tokens - done : each;
-        dbo_request request = {.num_scheduled = (int32_t)now, .num_computed = (int32_t)context};
+        dbo_request request = {.id = DBO_WORKLOAD_NEXT_ID,
+                               .num_scheduled = (int32_t)now,
+                               .num_computed = (int32_t)context};
         DBO_TRY(add_request(list, request, err));
         done += now;
     }
@@ -197,8 +227,10 @@ static dbo_status expand_listed(dbo_workload *load, dbo_error *err)
 
 static void free_lists(dbo_workload *load)
 {
-    for (uint32_t i = 0; i < load->num_lists; i++)
+    for (uint32_t i = 0; i < load->num_lists; i++) {
+        dbo_request_list_fini_cache(&load->lists[i]);
         free(load->lists[i].requests);
+    }
     free(load->lists);
     load->lists = NULL;
     load->num_lists = 0;

@@ -8,7 +8,8 @@
  *               context_len tokens in its KV cache
  *     prefill   num_tokens tokens in prompts of prompt_len (0: one prompt), the last one cut short;
  *               context_len tokens of each were computed before (a cached prefix)
- *     requests  as listed, the same for every rank or a list per rank
+ *     requests  as listed, the same for every rank or a list per rank; requests may name the blocks
+ *               of the KV cache that they have, or a prefix that they share with others
  *
  * Memory is the workload's: dbo_workload_fini frees it. A zeroed workload is a valid empty one.
  */
@@ -39,10 +40,23 @@ typedef struct dbo_per_rank {
     uint32_t *values;
 } dbo_per_rank;
 
+/* Where a request's tokens are in the KV cache, as a person says it. */
+typedef struct dbo_request_cache {
+    const int32_t *blocks; /* (num_blocks) in order; NULL: to be allotted */
+    uint32_t num_blocks;
+    const char *prefix;  /* requests with equal names share their leading blocks; NULL: none */
+    uint32_t prefix_len; /* tokens of it; 0: as many as all its requests have */
+} dbo_request_cache;
+
 typedef struct dbo_request_list {
     uint32_t count, num_tokens;
-    dbo_request *requests; /* ids from 0 */
+    dbo_request *requests;    /* with blocks after dbo_workload_allot */
+    dbo_request_cache *cache; /* (count); NULL: nobody has said anything. Owned */
+    int32_t *allotted;        /* the blocks of all requests, one after the other */
 } dbo_request_list;
+
+/* The id of a request that is to be numbered by its place in the list. */
+#define DBO_WORKLOAD_NEXT_ID UINT64_MAX
 
 typedef struct dbo_workload {
     dbo_workload_kind kind;
@@ -69,12 +83,21 @@ dbo_status dbo_workload_put(dbo_per_rank *numbers, const char *key, uint32_t ind
 /* For a workload of kind REQUESTS: makes at least num_lists lists, the new ones empty (a rank with
  * nothing to do is legal). */
 dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *err);
-/* Appends a request to list `list`, made if need be. */
-dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request, dbo_error *err);
+/* Appends a request to list `list`, made if need be. `cache` is copied; NULL: nothing is said. */
+dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request,
+                            const dbo_request_cache *cache, dbo_error *err);
 
 /* Fills `ranks`. Fails when a list of numbers has neither one nor num_ranks values. */
 dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t query_len,
                                dbo_error *err);
+
+/* Gives every request of a list in which one has a cache the blocks that its tokens need, of
+ * block_size tokens: those that it names, those of its prefix, new ones. Numbers are the rank's own
+ * and begin at 1 (0 is the null block). Without prefix_len a prefix is as long as its shortest
+ * request, whose token in decode is its own. DBO_INVALID when named blocks do not suffice.
+ * (workload_cache.c) */
+dbo_status dbo_workload_allot(dbo_workload *load, uint32_t block_size, dbo_error *err);
+void dbo_request_list_fini_cache(dbo_request_list *list);
 
 void dbo_workload_fini(dbo_workload *load);
 

@@ -68,31 +68,6 @@ void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32
     dbo_program_emit(&t->builder, ubatch, instr);
 }
 
-static const dbo_access *accesses(dbo_template *t, const uint16_t *buffers, uint32_t count)
-{
-    dbo_access *list = DBO_ARENA_ARRAY(&t->arena, dbo_access, count);
-    for (uint32_t i = 0; list && i < count; i++)
-        list[i].buffer = buffers[i];
-    return list;
-}
-
-const dbo_op_io *dbo_template_make_io(dbo_template *t, const uint16_t *reads, uint32_t num_reads,
-                                      const uint16_t *writes, uint32_t num_writes)
-{
-    dbo_op_io *io = DBO_ARENA_NEW(&t->arena, dbo_op_io);
-    if (io) {
-        *io = (dbo_op_io){.num_reads = num_reads,
-                          .num_writes = num_writes,
-                          .reads = accesses(t, reads, num_reads),
-                          .writes = accesses(t, writes, num_writes)};
-    }
-    if (!io || !io->reads || !io->writes) {
-        fail_memory(t);
-        return NULL;
-    }
-    return io;
-}
-
 dbo_status dbo_template_finish(dbo_template *t, dbo_error *err)
 {
     DBO_TRY(dbo_program_builder_finish(&t->builder, &t->program, err));

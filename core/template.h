@@ -35,7 +35,7 @@ typedef struct dbo_template {
     dbo_program_builder builder; /* while it grows */
     dbo_program program;         /* once finished */
     uint32_t *lines[DBO_MAX_UBATCHES], cap_lines[DBO_MAX_UBATCHES];
-    dbo_arena arena;       /* io lists, names */
+    dbo_arena arena;       /* names of streams */
     dbo_schedule schedule; /* once finished */
 } dbo_template;
 
@@ -50,11 +50,6 @@ void dbo_template_release(dbo_template *t);         /* NULL is fine */
 
 /* Appends an instruction; `line` 0: not known. Failures are kept for _finish. */
 void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32_t line);
-/* The list of the buffers, whole, that an op reads and writes, for its `io`; lives as the template.
- * NULL when there is no memory. */
-const dbo_op_io *dbo_template_make_io(dbo_template *t, const uint16_t *reads, uint32_t num_reads,
-                                      const uint16_t *writes, uint32_t num_writes);
-
 /* Hands the builder's program over, its numbers checked. */
 dbo_status dbo_template_finish(dbo_template *t, dbo_error *err);
 

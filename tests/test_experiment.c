@@ -237,8 +237,8 @@ static void listed_requests_are_kept(void **state)
     dbo_request request = {.num_scheduled = 7, .num_computed = 3};
     dbo_request nothing = {0};
     assert_int_equal(dbo_workload_fit(&e.batch, 2, NULL), DBO_OK);
-    assert_int_equal(dbo_workload_add(&e.batch, 1, request, NULL), DBO_OK);
-    assert_int_equal(dbo_workload_add(&e.batch, 1, nothing, &err), DBO_INVALID);
+    assert_int_equal(dbo_workload_add(&e.batch, 1, request, NULL, NULL), DBO_OK);
+    assert_int_equal(dbo_workload_add(&e.batch, 1, nothing, NULL, &err), DBO_INVALID);
     assert_int_equal(dbo_experiment_finish(&e, NULL, NULL), DBO_OK);
     assert_int_equal(e.batch.ranks[0]->count, 0);
     assert_int_equal(e.batch.ranks[1]->num_tokens, 7);
