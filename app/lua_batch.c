@@ -85,7 +85,7 @@ static void read_blocks(lua_State *L, dbo_request_keys *keys, const dbo_place *p
         uint32_t number = 0;
         lua_rawgeti(L, -2, (lua_Integer)i + 1);
         value = dbo_lua_value(L, -1);
-        if (dbo_value_integer("a block", &value, 1, INT32_MAX, &number, &err) != DBO_OK)
+        if (dbo_value_integer("a block", &value, 1, 1 << 30, &number, &err) != DBO_OK)
             dbo_lua_raise(L, place, "blocks", &err);
         blocks[i] = (int32_t)number;
         lua_pop(L, 1);

@@ -66,18 +66,18 @@ static int load_script(lua_State *L)
 {
     dbo_error err = {0};
     const char *path = push_relative(L, check_path(L));
-    if (add_depth(L, 1) > MAX_LOADS) {
+    if (add_depth(L, 0) == MAX_LOADS) {
         dbo_fail(&err, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
                  MAX_LOADS);
         dbo_lua_raise(L, &here, NULL, &err);
     }
     if (dbo_sandbox_load_file(dbo_sandbox_of(L), path, &err) != DBO_OK) {
-        if (err.status == DBO_IO) {
-            err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
-            dbo_lua_raise(L, &here, NULL, &err);
-        }
-        dbo_sandbox_raise(L, &err);
+        if (err.status != DBO_IO)
+            dbo_sandbox_raise(L, &err);
+        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+        dbo_lua_raise(L, &here, NULL, &err);
     }
+    add_depth(L, 1);
     int lua_status = lua_pcall(L, 0, 1, 0);
     add_depth(L, -1);
     if (lua_status != LUA_OK)

@@ -118,7 +118,7 @@ static void print_canvas(const dbo_canvas *canvas, dbo_strbuf *out)
     for (uint32_t row = 0; row < canvas->height; row++) {
         double y = canvas->y[1] - (canvas->y[1] - canvas->y[0]) * row / (canvas->height - 1);
         if (row % ((canvas->height - 1) / 3) == 0 || row + 1 == canvas->height)
-            dbo_strbuf_printf(out, "%10.4g %s", y, ascii ? "+" : "┤");
+            dbo_strbuf_printf(out, "%10.6g %s", y, ascii ? "+" : "┤");
         else
             dbo_strbuf_printf(out, "%10s %s", "", ascii ? "|" : "│");
         for (uint32_t column = 0; column < canvas->width; column++) {

@@ -26,6 +26,7 @@
 #define DBO_WORKLOAD_MAX_TOKENS   1048576u  /* of a rank in a step */
 #define DBO_WORKLOAD_MAX_CONTEXT  16777216u /* of a request */
 #define DBO_WORKLOAD_MAX_REQUESTS 4194304u  /* of all distinct lists together */
+#define DBO_WORKLOAD_MAX_BLOCKS   67108864u /* of the KV cache, of a rank's requests */
 
 typedef enum dbo_workload_kind {
     DBO_WORKLOAD_NONE,

@@ -149,10 +149,9 @@ static dbo_status allot_all(dbo_request_list *list, dbo_prefixes *prefixes, uint
             if (cache->blocks[b] >= next)
                 next = (int64_t)cache->blocks[b] + 1;
     }
-    if ((int64_t)total > INT32_MAX - next)
-        return dbo_fail(err, DBO_LIMIT, NULL,
-                        "a rank's requests need blocks with numbers over "
-                        "2^31");
+    if (total > DBO_WORKLOAD_MAX_BLOCKS || next > INT32_MAX - (int64_t)DBO_WORKLOAD_MAX_BLOCKS)
+        return dbo_fail(err, DBO_LIMIT, NULL, "a rank's requests need more than %u blocks",
+                        DBO_WORKLOAD_MAX_BLOCKS);
     DBO_TRY(find_prefixes(prefixes, list, block_size, &next, err));
     free(list->allotted);
     list->allotted = malloc(total * sizeof *list->allotted + 1);

@@ -1,0 +1,30 @@
+-- How far should the experts be spread? Sweeps the number of GPUs that share them.
+--
+--     dbo run scripts/whatif/ep-size.lua
+--
+-- More GPUs mean fewer experts on each, so fewer weights are read a step, but the all-to-alls reach
+-- further. Every rank keeps its 128 tokens, so tokens/s per GPU is what can be compared.
+
+local dbo = require "dbo"
+
+local workload = dbo.load "../workloads/deepseek-v3-decode.lua"
+
+local t = dbo.table {
+  title = "DeepSeek-V3 decode, 128 tokens a rank",
+  columns = {
+    "GPUs", "experts a GPU", { name = "off µs", decimals = 0 }, { name = "on µs", decimals = 0 },
+    { name = "speedup", decimals = 3 }, { name = "tokens/s a GPU", decimals = 0 },
+  },
+}
+local best, best_gpus, gain, gain_gpus
+for _, nodes in ipairs { 1, 2, 4, 8, 16, 32 } do
+  local gpus = 8 * nodes
+  local r = dbo.run(workload, { nodes = nodes, data_parallel_size = gpus })
+  t:add { gpus, 256 // gpus, r.without_dbo.step_us, r.step_us, r.speedup, r.tokens_per_s_per_gpu }
+  if not best or r.tokens_per_s_per_gpu > best then best, best_gpus = r.tokens_per_s_per_gpu, gpus end
+  if not gain or r.speedup > gain then gain, gain_gpus = r.speedup, gpus end
+end
+t:print()
+t:plot { x = "GPUs", y = "tokens/s a GPU", kind = "bar", width = 50 }
+print(string.format("Most tokens/s a GPU come from EP %d; DBO gains most, %.0f %%, at EP %d.",
+  best_gpus, (gain - 1) * 100, gain_gpus))
