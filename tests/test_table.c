@@ -154,7 +154,8 @@ static void scripts_fill_tables(void **state)
                         "b by a\n1 |########## 4.00\n2 |##### 2.00\n");
     assert_string_equal(run(HEAD "t:add { 1, 2, 3 }\n", false),
                         "2: a row has 3 values, but the table 2 columns");
-    assert_string_equal(run(HEAD "t:add { c = 2 }\n", false), "2: unknown key 'c' in the table, did you mean 'a'?");
+    assert_string_equal(run(HEAD "t:add { c = 2 }\n", false),
+                        "2: unknown key 'c' in the table, did you mean 'a'?");
     assert_string_equal(run(HEAD "t.print()\n", false),
                         "2: the methods of a table are called with a colon: t:print()");
     assert_string_equal(run(HEAD "t:plot { x = 'a', y = 'c' }\n", false),
