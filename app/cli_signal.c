@@ -1,22 +1,24 @@
 /* cli_signal.c: Ctrl-C as a flag.
  *
  * The one variable of the program outside any object: a signal handler has no other way to say
- * something. Simulator and scripts poll it; whoever wrote half a file removes it on the way out.
+ * something. Simulator and scripts poll it, scripts from a thread of their own, hence an atomic
+ * (a lock-free one is as good in a handler); whoever wrote half a file removes it on the way out.
  */
 #include "app/cli.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupted;
+static atomic_int interrupted;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch lock-free atomics only");
 
 static void on_signal(int number)
 {
     (void)number;
-    if (interrupted)
+    if (atomic_exchange(&interrupted, 1) != 0)
         _exit(DBO_EXIT_INTERRUPTED);
-    interrupted = 1;
 }
 
 void dbo_cli_catch_signals(void)
@@ -34,5 +36,5 @@ void dbo_cli_catch_signals(void)
 bool dbo_cli_interrupted(void *unused)
 {
     (void)unused;
-    return interrupted != 0;
+    return atomic_load(&interrupted) != 0;
 }

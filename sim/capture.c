@@ -213,7 +213,8 @@ static uint32_t unjoined(const sim_capture *c)
 static dbo_status instantiate(sim_rank *rank, sim_capture *c, dbo_graph *out)
 {
     dbo_error error = {0};
-    sim_graph **grown = realloc(rank->graphs, (rank->num_graphs + 1) * sizeof *grown);
+    size_t bytes = (rank->num_graphs + 1) * sizeof(sim_graph *); /* NOLINT(bugprone-sizeof-*) */
+    sim_graph **grown = realloc(rank->graphs, bytes);
     if (!grown)
         return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
     rank->graphs = grown;
@@ -289,10 +290,10 @@ static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, 
     if (number >= rank->num_graphs || !rank->graphs[number])
         return sim_refuse(rank, DBO_INVALID, "graph %u does not exist", number);
     const sim_graph *graph = rank->graphs[number];
-    uint32_t entities[DBO_MAX_STREAMS];
+    uint32_t entities[DBO_MAX_STREAMS] = {rank->streams[stream]};
     uint64_t bases[DBO_MAX_STREAMS];
     for (uint32_t i = 0; i < graph->num_streams; i++) {
-        entities[i] = i == 0 ? rank->streams[stream] : graph->entities[i];
+        entities[i] = i == 0 ? entities[0] : graph->entities[i];
         DBO_TRY(sim_flush_wait(rank, entities[i]));
         bases[i] = rank->sim->streams[entities[i]].issued;
     }

@@ -116,8 +116,14 @@ static inline const dbo_span *sim_world_span(const sim_world *w, uint32_t rank, 
     return NULL;
 }
 
+/* For mains of many calls: DBO_TRY that fails the test. */
+static inline void sim_must(dbo_status status)
+{
+    assert_int_equal(status, DBO_OK);
+}
+
 /* That span is there and is [start, end). */
-#define sim_world_expect(w, rank, stream, part, n, start, end)            \
+#define EXPECT_SPAN(w, rank, stream, part, n, start, end)                 \
     do {                                                                  \
         const dbo_span *span_ = sim_world_span(w, rank, stream, part, n); \
         assert_non_null(span_);                                           \

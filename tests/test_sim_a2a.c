@@ -19,7 +19,8 @@ static dbo_status ht_meeting(sim_world *w, uint32_t rank, dbo_error *err)
     DBO_TRY(sim_post_fixed(seam, comm, 0, 0, 20 + (int64_t)rank, &first));
     DBO_TRY(sim_post_fixed(seam, comm, 0, 1, 5, &second));
     DBO_TRY(sim_counts_of(seam, first));
-    assert_int_equal(sim_now(seam), 30 * (w->num_ranks - 1)); /* all have met: counts are there */
+    assert_int_equal(sim_now(seam),
+                     30 * (int64_t)(w->num_ranks - 1)); /* all have met: counts are there */
     DBO_TRY(sim_counts_of(seam, second));
     assert_int_equal(sim_now(seam), 31 * (w->num_ranks - 1) + 20);
     DBO_TRY(sim_counts_of(seam, first)); /* again, long through */
@@ -40,17 +41,17 @@ static void ht_meets_and_waits(void **state)
                                              .transport = DBO_SIM_HT,
                                              .contexts = kinds[i % 2]});
         sim_world_must_run(&w, ht_meeting, NULL);
-        int64_t start = 30 * last, next = start + 20 + last;
+        int64_t start = 30 * (int64_t)last, next = start + 20 + last;
         for (uint32_t r = 0; r <= last; r++) {
             if (r < last) {
-                sim_world_expect(&w, r, 1, DBO_SPAN_WAIT, 0, 30 * r, start);
-                sim_world_expect(&w, r, 1, DBO_SPAN_WAIT, 1, start + 20 + r, next);
+                EXPECT_SPAN(&w, r, 1, DBO_SPAN_WAIT, 0, 30 * r, start);
+                EXPECT_SPAN(&w, r, 1, DBO_SPAN_WAIT, 1, start + 20 + r, next);
             } else {
                 assert_null(sim_world_span(&w, r, 1, DBO_SPAN_WAIT, 0));
             }
-            sim_world_expect(&w, r, 1, DBO_SPAN_RUN, 1, start, start + 20 + r);
-            sim_world_expect(&w, r, 1, DBO_SPAN_RUN, 2, next, next + 5);
-            sim_world_expect(&w, r, 0, DBO_SPAN_RUN, 0, next + 5, next + 6);
+            EXPECT_SPAN(&w, r, 1, DBO_SPAN_RUN, 1, start, start + 20 + r);
+            EXPECT_SPAN(&w, r, 1, DBO_SPAN_RUN, 2, next, next + 5);
+            EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, 0, next + 5, next + 6);
         }
         sim_world_close(&w);
     }
@@ -128,10 +129,10 @@ static void the_host_waits_without_giving_its_turn(void **state)
                                              .transport = DBO_SIM_HT,
                                              .contexts = kinds[i % 2]});
         sim_world_must_run(&w, two_ubatches, &c);
-        int64_t met = 10 * ranks;
+        int64_t met = 10 * (int64_t)ranks;
         for (uint32_t r = 0; r < ranks; r++) {
             assert_int_equal(expect_turns_outside_parks(&w, r), 2);
-            sim_world_expect(&w, r, 1, DBO_SPAN_RUN, 0, met, met + time.ns);
+            EXPECT_SPAN(&w, r, 1, DBO_SPAN_RUN, 0, met, met + time.ns);
             assert_int_equal(c.counted_ns[r][0], met + time.counts_ns);
             assert_true(c.counted_ns[r][0] < met + time.ns); /* counts come before data */
             assert_int_equal(c.counted_ns[r][1], met + time.ns + time.counts_ns);
@@ -159,22 +160,22 @@ static dbo_status ll_sends(sim_world *w, uint32_t rank, dbo_error *err)
 static void ll_flies_and_waits(void **state)
 {
     (void)state;
-    static const int64_t late_ns[3][2] = {{0, 0}, {0, 60}, {0, 250}};
+    int64_t late_ns[3][2] = {{0, 0}, {0, 60}, {0, 250}};
     for (int i = 0; i < 3; i++) {
         sim_world w;
         int64_t late = late_ns[i][1], landed = late + 100;
         sim_world_open(&w, (dbo_sim_options){.num_ranks = 2, .transport = DBO_SIM_LL});
-        sim_world_must_run(&w, ll_sends, (void *)(uintptr_t)late_ns[i]);
-        sim_world_expect(&w, 1, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, late, landed);
-        sim_world_expect(&w, 1, 0, DBO_SPAN_RECV, 0, landed, landed);
-        sim_world_expect(&w, 0, 0, DBO_SPAN_SEND, 0, 0, 0);
-        sim_world_expect(&w, 0, 0, DBO_SPAN_RUN, 1, 0, 10);
-        sim_world_expect(&w, 0, 0, DBO_SPAN_RECV, 0, landed, landed);
+        sim_world_must_run(&w, ll_sends, late_ns[i]);
+        EXPECT_SPAN(&w, 1, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, late, landed);
+        EXPECT_SPAN(&w, 1, 0, DBO_SPAN_RECV, 0, landed, landed);
+        EXPECT_SPAN(&w, 0, 0, DBO_SPAN_SEND, 0, 0, 0);
+        EXPECT_SPAN(&w, 0, 0, DBO_SPAN_RUN, 1, 0, 10);
+        EXPECT_SPAN(&w, 0, 0, DBO_SPAN_RECV, 0, landed, landed);
         bool broken = late > 100; /* nothing moved here until the peer sent */
-        sim_world_expect(&w, 0, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, 0, broken ? 100 : landed);
+        EXPECT_SPAN(&w, 0, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, 0, broken ? 100 : landed);
         if (broken) {
-            sim_world_expect(&w, 0, DBO_NETWORK_STREAM, DBO_SPAN_WAIT, 0, 100, late);
-            sim_world_expect(&w, 0, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 1, late, landed);
+            EXPECT_SPAN(&w, 0, DBO_NETWORK_STREAM, DBO_SPAN_WAIT, 0, 100, late);
+            EXPECT_SPAN(&w, 0, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 1, late, landed);
         }
         assert_int_equal(w.trace.num_spans, broken ? 12 : 10);
         sim_world_close(&w);
@@ -205,10 +206,10 @@ static void ports_are_taken_in_turn(void **state)
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 3, .transport = DBO_SIM_LL});
     sim_world_must_run(&w, ll_two_streams, NULL);
     for (uint32_t r = 0; r < 3; r++) {
-        sim_world_expect(&w, r, 1, DBO_SPAN_RECV, 0, 100, 100);
-        sim_world_expect(&w, r, 1, DBO_SPAN_RECV, 1, 140, 140);
-        sim_world_expect(&w, r, 0, DBO_SPAN_SEND, 0, 500, 500);
-        sim_world_expect(&w, r, 0, DBO_SPAN_RECV, 0, 600, 600);
+        EXPECT_SPAN(&w, r, 1, DBO_SPAN_RECV, 0, 100, 100);
+        EXPECT_SPAN(&w, r, 1, DBO_SPAN_RECV, 1, 140, 140);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_SEND, 0, 500, 500);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RECV, 0, 600, 600);
     }
     sim_world_close(&w);
 }
@@ -230,7 +231,7 @@ static dbo_status ll_kernels(sim_world *w, uint32_t rank, dbo_error *err)
 static void ll_has_three_phases(void **state)
 {
     (void)state;
-    const dbo_a2a_cost cost = {
+    dbo_a2a_cost cost = {
         .fixed_ns = -1, .tokens = 128, .topk = 8, .num_experts = 256, .bytes_per_token = 14336};
     dbo_hardware hardware = sim_round_hardware();
     dbo_ll_time time;
@@ -241,11 +242,11 @@ static void ll_has_three_phases(void **state)
                                          .hardware = &hardware,
                                          .gpus_per_node = 8,
                                          .transport = DBO_SIM_LL});
-    sim_world_must_run(&w, ll_kernels, (void *)(uintptr_t)&cost);
+    sim_world_must_run(&w, ll_kernels, &cost);
     for (uint32_t r = 0; r < 16; r++) {
-        sim_world_expect(&w, r, 0, DBO_SPAN_SEND, 0, 0, time.send_ns);
-        sim_world_expect(&w, r, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, 0, time.flight_ns);
-        sim_world_expect(&w, r, 0, DBO_SPAN_RECV, 0, time.flight_ns, time.flight_ns + time.recv_ns);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_SEND, 0, 0, time.send_ns);
+        EXPECT_SPAN(&w, r, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, 0, time.flight_ns);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RECV, 0, time.flight_ns, time.flight_ns + time.recv_ns);
         const dbo_span *span = sim_world_span(&w, r, 0, DBO_SPAN_SEND, 0);
         assert_int_equal(span->sms, time.sms);
         span = sim_world_span(&w, r, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0);
@@ -392,7 +393,7 @@ static dbo_status comes(sim_world *w, uint32_t rank, dbo_error *err)
             assert_int_equal(matrix[r], r);
             assert_int_equal(matrix[size + r], 10 + r);
         }
-        assert_int_equal(sim_now(seam), 100 * (size - 1) + 7 * ((int64_t)round + 1));
+        assert_int_equal(sim_now(seam), 100 * (int64_t)(size - 1) + 7 * ((int64_t)round + 1));
     }
     return DBO_OK;
 }

@@ -191,7 +191,7 @@ static uint32_t same_spans(const sim_world *one, uint32_t a, const sim_world *ot
             const dbo_span *s = next_span(one, &at_one, a, stream, part);
             const dbo_span *t = next_span(other, &at_other, b, stream, part);
             assert_true(!s == !t);
-            if (!s)
+            if (!s || !t)
                 break;
             assert_int_equal(s->id & without_rank, t->id & without_rank);
             assert_int_equal(s->start_ns, t->start_ns);

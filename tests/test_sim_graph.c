@@ -172,33 +172,33 @@ static dbo_status forks_and_joins(sim_world *w, uint32_t rank, dbo_error *err)
     dbo_graph graph = 99;
     (void)err;
     /* compute 10 | comm after it 20, third after comm 5, compute joins third only: joined, too */
-    DBO_TRY(begin(&t));
-    DBO_TRY(sim_launch(t.seam, t.compute, 0, 10, 0));
-    DBO_TRY(sim_record(t.seam, t.e, t.compute));
-    DBO_TRY(sim_wait_event(t.seam, t.comm, t.e));
-    DBO_TRY(sim_launch(t.seam, t.comm, 1, 20, 0));
-    DBO_TRY(sim_record(t.seam, t.e, t.comm)); /* rebound */
-    DBO_TRY(sim_wait_event(t.seam, t.third, t.e));
-    DBO_TRY(sim_launch(t.seam, t.third, 2, 5, 0));
-    DBO_TRY(sim_record(t.seam, t.f, t.third));
-    DBO_TRY(sim_launch(t.seam, t.compute, 3, 1, 0));
-    DBO_TRY(sim_wait_event(t.seam, t.compute, t.f));
-    DBO_TRY(sim_launch(t.seam, t.compute, 4, 2, 0));
-    DBO_TRY(end(&t, &graph));
+    sim_must(begin(&t));
+    sim_must(sim_launch(t.seam, t.compute, 0, 10, 0));
+    sim_must(sim_record(t.seam, t.e, t.compute));
+    sim_must(sim_wait_event(t.seam, t.comm, t.e));
+    sim_must(sim_launch(t.seam, t.comm, 1, 20, 0));
+    sim_must(sim_record(t.seam, t.e, t.comm)); /* rebound */
+    sim_must(sim_wait_event(t.seam, t.third, t.e));
+    sim_must(sim_launch(t.seam, t.third, 2, 5, 0));
+    sim_must(sim_record(t.seam, t.f, t.third));
+    sim_must(sim_launch(t.seam, t.compute, 3, 1, 0));
+    sim_must(sim_wait_event(t.seam, t.compute, t.f));
+    sim_must(sim_launch(t.seam, t.compute, 4, 2, 0));
+    sim_must(end(&t, &graph));
     assert_int_equal(graph, 0);
     assert_int_equal(dbo_sim_graph_nodes(w->sim, rank, graph), 8); /* 5 ops, 3 waits */
     assert_int_equal(dbo_sim_graph_nodes(w->sim, rank, 1), 0);
     /* In stream order: after what was launched, before what comes. */
-    DBO_TRY(sim_launch(t.seam, t.compute, 5, 100, 0));
-    DBO_TRY(replay(&t, graph, t.compute, 1));
-    DBO_TRY(sim_launch(t.seam, t.compute, 6, 3, 0));
-    DBO_TRY(sim_record(t.seam, t.e, t.compute));
-    DBO_TRY(sim_wait_event(t.seam, t.comm, t.e));
-    DBO_TRY(sim_launch(t.seam, t.comm, 7, 1, 0));
+    sim_must(sim_launch(t.seam, t.compute, 5, 100, 0));
+    sim_must(replay(&t, graph, t.compute, 1));
+    sim_must(sim_launch(t.seam, t.compute, 6, 3, 0));
+    sim_must(sim_record(t.seam, t.e, t.compute));
+    sim_must(sim_wait_event(t.seam, t.comm, t.e));
+    sim_must(sim_launch(t.seam, t.comm, 7, 1, 0));
     t.seam->graph->destroy(t.seam->graph_self, graph); /* in flight: its work goes on */
     t.seam->graph->destroy(t.seam->graph_self, graph);
     assert_int_equal(replay(&t, graph, t.compute, 2), DBO_INVALID);
-    DBO_TRY(sim_host_wait(t.seam, t.e));
+    sim_must(sim_host_wait(t.seam, t.e));
     assert_int_equal(sim_now(t.seam), 140);
     return DBO_OK;
 }
@@ -210,14 +210,14 @@ static void graphs_run_in_stream_order(void **state)
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 2});
     sim_world_must_run(&w, forks_and_joins, NULL);
     for (uint32_t r = 0; r < 2; r++) {
-        sim_world_expect(&w, r, 0, DBO_SPAN_RUN, 0, 0, 100);
-        sim_world_expect(&w, r, 0, DBO_SPAN_RUN, 1, 100, 110);
-        sim_world_expect(&w, r, 0, DBO_SPAN_RUN, 2, 110, 111);
-        sim_world_expect(&w, r, 1, DBO_SPAN_RUN, 0, 110, 130);
-        sim_world_expect(&w, r, 2, DBO_SPAN_RUN, 0, 130, 135);
-        sim_world_expect(&w, r, 0, DBO_SPAN_RUN, 3, 135, 137);
-        sim_world_expect(&w, r, 0, DBO_SPAN_RUN, 4, 137, 140);
-        sim_world_expect(&w, r, 1, DBO_SPAN_RUN, 1, 140, 141);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, 0, 0, 100);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, 1, 100, 110);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, 2, 110, 111);
+        EXPECT_SPAN(&w, r, 1, DBO_SPAN_RUN, 0, 110, 130);
+        EXPECT_SPAN(&w, r, 2, DBO_SPAN_RUN, 0, 130, 135);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, 3, 135, 137);
+        EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, 4, 137, 140);
+        EXPECT_SPAN(&w, r, 1, DBO_SPAN_RUN, 1, 140, 141);
     }
     sim_world_close(&w);
 }
@@ -228,22 +228,22 @@ static dbo_status isolates(sim_world *w, uint32_t rank, dbo_error *err)
     dbo_graph graph;
     bool done;
     (void)err;
-    DBO_TRY(sim_launch(t.seam, t.third, 0, 10, 0));
-    DBO_TRY(sim_record(t.seam, t.f, t.third)); /* outside */
-    DBO_TRY(begin(&t));
+    sim_must(sim_launch(t.seam, t.third, 0, 10, 0));
+    sim_must(sim_record(t.seam, t.f, t.third)); /* outside */
+    sim_must(begin(&t));
     refused(&t, begin(&t), "a capture begins inside another");
-    DBO_TRY(sim_launch(t.seam, t.compute, 1, 10, 0));
+    sim_must(sim_launch(t.seam, t.compute, 1, 10, 0));
     refused(&t, sim_wait_event(t.seam, t.compute, t.f), "recorded outside the capture");
     refused(&t, sim_host_wait(t.seam, t.f), "the host waits for an event inside a graph capture");
     refused(&t, t.seam->device->event_query(t.seam->device_self, t.f, &done),
             "an event is queried inside a graph capture");
     refused(&t, replay(&t, 0, t.compute, 1), "a graph is replayed inside a capture");
     /* Streams that were not drawn in go on by themselves. */
-    DBO_TRY(sim_launch(t.seam, t.third, 2, 5, 0));
-    DBO_TRY(sim_wait_event(t.seam, t.comm, t.f));
-    DBO_TRY(sim_launch(t.seam, t.comm, 3, 1, 0));
-    DBO_TRY(sim_record(t.seam, t.e, t.compute));
-    DBO_TRY(sim_wait_event(t.seam, t.comm, t.e)); /* drawn in */
+    sim_must(sim_launch(t.seam, t.third, 2, 5, 0));
+    sim_must(sim_wait_event(t.seam, t.comm, t.f));
+    sim_must(sim_launch(t.seam, t.comm, 3, 1, 0));
+    sim_must(sim_record(t.seam, t.e, t.compute));
+    sim_must(sim_wait_event(t.seam, t.comm, t.e)); /* drawn in */
     refused(&t, end(&t, &graph),
             "the capture ends while stream 1 has not rejoined: stream 0 does not wait for its last "
             "work");
@@ -254,11 +254,11 @@ static dbo_status isolates(sim_world *w, uint32_t rank, dbo_error *err)
     refused(&t, sim_host_wait(t.seam, t.e), "an event of a finished capture is asked for");
     refused(&t, t.seam->device->event_query(t.seam->device_self, t.e, &done),
             "an event of a finished capture is asked for");
-    DBO_TRY(begin(&t));
+    sim_must(begin(&t));
     refused(&t, sim_wait_event(t.seam, t.comm, t.e), "an event of an earlier capture");
     t.seam->graph->abandon(t.seam->graph_self);
     t.seam->graph->abandon(t.seam->graph_self); /* nothing to give up */
-    DBO_TRY(sim_record(t.seam, t.e, t.comm));   /* recorded again, it is an event like any */
+    sim_must(sim_record(t.seam, t.e, t.comm));  /* recorded again, it is an event like any */
     return sim_host_wait(t.seam, t.e);
 }
 
@@ -269,8 +269,8 @@ static void captures_are_isolated(void **state)
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 2});
     sim_world_must_run(&w, isolates, NULL);
     assert_int_equal(w.trace.num_spans, 2 * 3); /* what was captured never ran */
-    sim_world_expect(&w, 0, 2, DBO_SPAN_RUN, 1, 10, 15);
-    sim_world_expect(&w, 0, 1, DBO_SPAN_RUN, 0, 10, 11);
+    EXPECT_SPAN(&w, 0, 2, DBO_SPAN_RUN, 1, 10, 15);
+    EXPECT_SPAN(&w, 0, 1, DBO_SPAN_RUN, 0, 10, 11);
     sim_world_close(&w);
 }
 
@@ -362,7 +362,7 @@ static void a_failed_capture_is_abandoned(void **state)
         sim_world_must_run(&w, abandons, NULL);
         assert_int_equal(w.trace.num_spans, 2 * 4);
         for (uint32_t n = 0; n < 4; n++)
-            sim_world_expect(&w, 0, 1, DBO_SPAN_RUN, n, 10 * n, 10 * n + 10);
+            EXPECT_SPAN(&w, 0, 1, DBO_SPAN_RUN, n, 10 * n, 10 * n + 10);
         sim_world_close(&w);
     }
 }

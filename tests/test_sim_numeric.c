@@ -23,13 +23,13 @@ static const dbo_access all_of[BUFFERS] = {
     {.buffer = OUT, .bytes = ROW_BYTES},
     {.buffer = OTHER, .bytes = ROW_BYTES},
 };
-#define ADDS(from, to, what)                                                            \
-    {                                                                                   \
-        .num_reads = 1, .num_writes = 1, .reads = &all_of[from], .writes = &all_of[to], \
-        .ref = add, .arg = &what                                                        \
+#define ADDS(from, to, what)                                                                \
+    {                                                                                       \
+        .num_reads = 1, .num_writes = 1, .reads = all_of + (from), .writes = all_of + (to), \
+        .ref = add, .arg = (what)                                                           \
     }
-static const dbo_op_io in_to_mid = ADDS(IN, MID, ten), mid_to_out = ADDS(MID, OUT, one),
-                       mid_to_mid = ADDS(MID, MID, one), out_to_other = ADDS(OUT, OTHER, two);
+static const dbo_op_io in_to_mid = ADDS(IN, MID, &ten), mid_to_out = ADDS(MID, OUT, &one),
+                       mid_to_mid = ADDS(MID, MID, &one), out_to_other = ADDS(OUT, OTHER, &two);
 
 typedef struct tools {
     const dbo_seam *seam;
@@ -114,7 +114,7 @@ static void a_missing_wait_shows_as_old_rows(void **state)
                                   .contexts = i & 8 ? DBO_CONTEXT_THREAD : DBO_CONTEXT_FIBER});
         sim_world_must_run(&w, races, &r);
         if (r.sms == 0)
-            sim_world_expect(&w, 0, 0, DBO_SPAN_RUN, 1, r.waits ? 100 : 30, r.waits ? 300 : 230);
+            EXPECT_SPAN(&w, 0, 0, DBO_SPAN_RUN, 1, r.waits ? 100 : 30, r.waits ? 300 : 230);
         sim_world_close(&w);
     }
 }

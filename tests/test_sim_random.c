@@ -406,9 +406,8 @@ static void compare(const ref_program *p, const sim_world *w)
                 before = item->end_ns;
                 latest = before > latest ? before : latest;
                 if (item->start_ns > item->arrival_ns)
-                    sim_world_expect(w, r, s, DBO_SPAN_WAIT, waited++, item->arrival_ns,
-                                     item->start_ns);
-                sim_world_expect(w, r, s, DBO_SPAN_RUN, n++, item->start_ns, item->end_ns);
+                    EXPECT_SPAN(w, r, s, DBO_SPAN_WAIT, waited++, item->arrival_ns, item->start_ns);
+                EXPECT_SPAN(w, r, s, DBO_SPAN_RUN, n++, item->start_ns, item->end_ns);
             }
             expected += n + waited;
         }

@@ -53,7 +53,7 @@ static void sms_are_shared(void **state)
         sim_world_must_run(&w, run_kernels, &k);
         for (uint32_t r = 0; r < 3; r++) /* each rank has a GPU of its own */
             for (uint32_t n = 0; n < k.count; n++)
-                sim_world_expect(&w, r, n, DBO_SPAN_RUN, 0, 0, k.end_ns[n]);
+                EXPECT_SPAN(&w, r, n, DBO_SPAN_RUN, 0, 0, k.end_ns[n]);
         int64_t last = 0;
         for (uint32_t n = 0; n < k.count; n++)
             last = k.end_ns[n] > last ? k.end_ns[n] : last;
@@ -100,13 +100,13 @@ static void bandwidth_is_shared_max_min(void **state)
     sim_world w;
     dbo_cost_ns(&hardware, &cost, 0, &alone);
     assert_int_equal(alone.sms, 33);
-    assert_true(3 * (uint64_t)alone.hbm_mbps > 1000 * 1000 && alone.hbm_mbps < 1000 * 1000);
+    assert_true(3 * (uint64_t)alone.hbm_mbps > 1000000u && alone.hbm_mbps < 1000000u);
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 1, .hardware = &hardware});
     sim_world_must_run(&w, three_read_one_computes, &cost);
-    int64_t end = stretched(alone.ns, 1000 * 1000, 3 * (uint64_t)alone.hbm_mbps);
+    int64_t end = stretched(alone.ns, 1000000u, 3 * (uint64_t)alone.hbm_mbps);
     for (uint32_t s = 0; s < 3; s++)
-        sim_world_expect(&w, 0, s, DBO_SPAN_RUN, 0, 0, end);
-    sim_world_expect(&w, 0, 3, DBO_SPAN_RUN, 0, 0, 1000); /* reads nothing: is not slowed */
+        EXPECT_SPAN(&w, 0, s, DBO_SPAN_RUN, 0, 0, end);
+    EXPECT_SPAN(&w, 0, 3, DBO_SPAN_RUN, 0, 0, 1000); /* reads nothing: is not slowed */
     sim_world_close(&w);
 }
 
@@ -150,8 +150,8 @@ static void expect_holding(const holding *wanted, bool needs_sms, int64_t kernel
         &w, (dbo_sim_options){.num_ranks = 2, .hardware = &hardware, .transport = DBO_SIM_HT});
     sim_world_must_run(&w, hold, &h);
     uint32_t kernel = h.kernel_at_ns > 0;
-    sim_world_expect(&w, 0, 0, DBO_SPAN_RUN, kernel, h.kernel_at_ns, kernel_end_ns);
-    sim_world_expect(&w, 0, 1, DBO_SPAN_WAIT, 0, 0, h.late_ns);
+    EXPECT_SPAN(&w, 0, 0, DBO_SPAN_RUN, kernel, h.kernel_at_ns, kernel_end_ns);
+    EXPECT_SPAN(&w, 0, 1, DBO_SPAN_WAIT, 0, 0, h.late_ns);
     const dbo_span *run = sim_world_span(&w, 0, 1, DBO_SPAN_RUN, 0);
     assert_non_null(run);
     assert_int_equal(run->start_ns, h.late_ns);

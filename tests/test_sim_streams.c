@@ -23,8 +23,8 @@ static void streams_are_fifo(void **state)
     sim_world_must_run(&w, fifo, NULL);
     for (uint32_t r = 0; r < 2; r++)
         for (uint32_t i = 0; i < 3; i++) {
-            sim_world_expect(&w, r, 0, DBO_SPAN_RUN, i, 10 * i, 10 * i + 10);
-            sim_world_expect(&w, r, 1, DBO_SPAN_RUN, i, 7 * i, 7 * i + 7);
+            EXPECT_SPAN(&w, r, 0, DBO_SPAN_RUN, i, 10 * i, 10 * i + 10);
+            EXPECT_SPAN(&w, r, 1, DBO_SPAN_RUN, i, 7 * i, 7 * i + 7);
         }
     assert_int_equal(w.trace.num_spans, 12);
     assert_int_equal(dbo_sim_now_ns(w.sim), 30);
@@ -37,27 +37,27 @@ static dbo_status events(sim_world *w, uint32_t rank, dbo_error *err)
     (void)err;
     dbo_stream a = sim_new_stream(seam), b = sim_new_stream(seam), c = sim_new_stream(seam);
     dbo_event e = sim_new_event(seam), never = sim_new_event(seam);
-    DBO_TRY(sim_wait_event(seam, b, e)); /* not recorded yet: nothing, also for later records */
-    DBO_TRY(sim_wait_event(seam, b, never));
-    DBO_TRY(sim_launch(seam, a, 0, 100, 0));
-    DBO_TRY(sim_launch(seam, b, 1, 5, 0)); /* [0, 5) */
-    DBO_TRY(sim_record(seam, e, a));       /* 100 */
-    DBO_TRY(sim_wait_event(seam, b, e));   /* binds 100 */
-    DBO_TRY(sim_launch(seam, a, 2, 50, 0));
-    DBO_TRY(sim_record(seam, e, a));         /* rebinds: 150 */
-    DBO_TRY(sim_launch(seam, b, 3, 5, 0));   /* [100, 105): the record at its issue */
-    DBO_TRY(sim_wait_event(seam, c, e));     /* the latest: 150 */
-    DBO_TRY(sim_record(seam, e, c));         /* keeps the dependency: 150, though c ran nothing */
-    DBO_TRY(sim_wait_event(seam, b, e));     /* b waits through c */
-    DBO_TRY(sim_launch(seam, b, 4, 5, 0));   /* [150, 155) */
-    DBO_TRY(sim_record(seam, never, a));     /* 150 */
-    DBO_TRY(sim_wait_event(seam, a, never)); /* own stream: nothing new */
-    DBO_TRY(sim_launch(seam, a, 5, 1, 0));   /* [150, 151) */
-    DBO_TRY(sim_host_wait(seam, e));
+    sim_must(sim_wait_event(seam, b, e)); /* not recorded yet: nothing, also for later records */
+    sim_must(sim_wait_event(seam, b, never));
+    sim_must(sim_launch(seam, a, 0, 100, 0));
+    sim_must(sim_launch(seam, b, 1, 5, 0)); /* [0, 5) */
+    sim_must(sim_record(seam, e, a));       /* 100 */
+    sim_must(sim_wait_event(seam, b, e));   /* binds 100 */
+    sim_must(sim_launch(seam, a, 2, 50, 0));
+    sim_must(sim_record(seam, e, a));         /* rebinds: 150 */
+    sim_must(sim_launch(seam, b, 3, 5, 0));   /* [100, 105): the record at its issue */
+    sim_must(sim_wait_event(seam, c, e));     /* the latest: 150 */
+    sim_must(sim_record(seam, e, c));         /* keeps the dependency: 150, though c ran nothing */
+    sim_must(sim_wait_event(seam, b, e));     /* b waits through c */
+    sim_must(sim_launch(seam, b, 4, 5, 0));   /* [150, 155) */
+    sim_must(sim_record(seam, never, a));     /* 150 */
+    sim_must(sim_wait_event(seam, a, never)); /* own stream: nothing new */
+    sim_must(sim_launch(seam, a, 5, 1, 0));   /* [150, 151) */
+    sim_must(sim_host_wait(seam, e));
     assert_int_equal(sim_now(seam), 150);
-    DBO_TRY(sim_host_wait(seam, e)); /* over: at once */
+    sim_must(sim_host_wait(seam, e)); /* over: at once */
     assert_int_equal(sim_now(seam), 150);
-    DBO_TRY(sim_launch(seam, c, 6, 1, 0)); /* [150, 151): not before its issue */
+    sim_must(sim_launch(seam, c, 6, 1, 0)); /* [150, 151): not before its issue */
     return DBO_OK;
 }
 
@@ -67,11 +67,11 @@ static void events_bind_at_issue(void **state)
     sim_world w;
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 1});
     sim_world_must_run(&w, events, NULL);
-    sim_world_expect(&w, 0, 1, DBO_SPAN_RUN, 0, 0, 5);
-    sim_world_expect(&w, 0, 1, DBO_SPAN_RUN, 1, 100, 105);
-    sim_world_expect(&w, 0, 1, DBO_SPAN_RUN, 2, 150, 155);
-    sim_world_expect(&w, 0, 0, DBO_SPAN_RUN, 2, 150, 151);
-    sim_world_expect(&w, 0, 2, DBO_SPAN_RUN, 0, 150, 151);
+    EXPECT_SPAN(&w, 0, 1, DBO_SPAN_RUN, 0, 0, 5);
+    EXPECT_SPAN(&w, 0, 1, DBO_SPAN_RUN, 1, 100, 105);
+    EXPECT_SPAN(&w, 0, 1, DBO_SPAN_RUN, 2, 150, 155);
+    EXPECT_SPAN(&w, 0, 0, DBO_SPAN_RUN, 2, 150, 151);
+    EXPECT_SPAN(&w, 0, 2, DBO_SPAN_RUN, 0, 150, 151);
     assert_int_equal(dbo_sim_now_ns(w.sim), 155);
     sim_world_close(&w);
 }
@@ -117,7 +117,7 @@ static void a_full_queue_holds_the_host(void **state)
             &w, (dbo_sim_options){.num_ranks = 1, .hardware = &hardware, .queue_depth = c.depth});
         sim_world_must_run(&w, fill_queue, &c);
         for (uint32_t n = 0; n < 6; n++)
-            sim_world_expect(&w, 0, 0, DBO_SPAN_RUN, n, 1 + 10 * n, 11 + 10 * n);
+            EXPECT_SPAN(&w, 0, 0, DBO_SPAN_RUN, n, 1 + 10 * n, 11 + 10 * n);
         sim_world_close(&w);
     }
 }
@@ -163,7 +163,7 @@ static dbo_status one_op(sim_world *w, uint32_t rank, dbo_error *err)
     (void)err;
     assert_int_equal(sim_now(seam), *begin_ns);
     dbo_stream s = sim_new_stream(seam);
-    return sim_launch(seam, s, 0, 10 * (rank + 1), rank);
+    return sim_launch(seam, s, 0, 10 * ((int64_t)rank + 1), rank);
 }
 
 /* The hosts of a second run begin when the work of the first has ended. */
@@ -178,7 +178,7 @@ static void clocks_go_on(void **state)
     }
     for (uint32_t round = 0; round < 3; round++)
         for (uint32_t r = 0; r < 3; r++)
-            sim_world_expect(&w, r, round, DBO_SPAN_RUN, 0, 30 * round, 30 * round + 10 * (r + 1));
+            EXPECT_SPAN(&w, r, round, DBO_SPAN_RUN, 0, 30 * round, 30 * round + 10 * (r + 1));
     sim_world_close(&w);
 }
 

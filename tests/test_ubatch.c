@@ -28,9 +28,9 @@ typedef struct fake {
 static __attribute__((format(printf, 2, 3))) void note(fake *f, const char *format, ...)
 {
     va_list args;
-    char who = dbo_enabled() ? (char)('0' + dbo_current_ubatch_id()) : '-';
+    const char *names = "0123456789", *who = dbo_enabled() ? names + dbo_current_ubatch_id() : "-";
     f->used += (size_t)snprintf(f->log + f->used, sizeof f->log - f->used,
-                                "%s%c:", f->used ? " " : "", who);
+                                "%s%.1s:", f->used ? " " : "", who);
     va_start(args, format);
     f->used += (size_t)vsnprintf(f->log + f->used, sizeof f->log - f->used, format, args);
     va_end(args);
