@@ -7,7 +7,8 @@
  * code runs split and unsplit:
  *
  *     const dbo_access in = {.buffer = 0, .bytes = n}, out = {.buffer = 1, .bytes = n};
- *     const dbo_op_io io = {1, 1, &in, &out, my_reference, &my_arguments, my_cuda_launcher};
+ *     const dbo_op_io io = {1, 1, &in, &out, .ref = my_reference, .arg = &my_arguments,
+ *                           .enqueue = my_cuda_launcher};
  *     const dbo_kernel k = {.kind = DBO_KIND_MLP, .layer = layer, .ubatch = ubatch->id,
  *                           .io = &io, .addresses = addresses};
  *     DBO_TRY(dbo_kernel_launch(ubatch->rank, &k));

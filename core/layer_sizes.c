@@ -119,6 +119,8 @@ void dbo_layer_sizes_compute(const dbo_model_spec *model, const dbo_layer_rows *
     memset(out, 0, sizeof *out);
     double act = value_bytes(model->activation_dtype), hidden = model->hidden;
     double capacity = rows->tokens > DBO_LL_CAPACITY_TOKENS ? rows->tokens : DBO_LL_CAPACITY_TOKENS;
+    if (rows->capacity > 0)
+        capacity = rows->capacity;
     const size_build b = {
         .model = model,
         .rows = rows,

@@ -43,7 +43,11 @@
     X(SHARED_MID, "shared_mid", "(T, 2 I) inner values of the shared expert")                  \
     X(SHARED_OUT, "shared_out", "(T, H) its output")                                           \
     X(DENSE_MID, "dense_mid", "(T, 2 I) inner values of a dense layer's MLP")                  \
-    X(LOGITS, "logits", "(requests, vocabulary) fp32")
+    X(LOGITS, "logits", "(requests, vocabulary) fp32")                                         \
+    X(INPUT_IDS, "input_ids", "numbers only: the ubatch's tokens; from outside, for good")     \
+    X(METADATA, "metadata", "numbers only: of the ubatch's attention; likewise")               \
+    X(KV_CACHE, "kv_cache", "numbers only: keys and values; of ubatch 0, shared")              \
+    X(OUTPUT, "output", "numbers only: final states, logits; of ubatch 0, shared")
 
 typedef enum dbo_buffer_role {
     DBO_BUFFER_NONE,
@@ -56,6 +60,16 @@ typedef enum dbo_buffer_role {
 /* "recv_tokens", and one line about it; "?" for what is no role. */
 const char *dbo_buffer_role_name(dbo_buffer_role role);
 const char *dbo_buffer_role_what(dbo_buffer_role role);
+
+/* Of the rank, not of an ubatch: ubatch 0 stands for all. For good: a workspace of the rank. */
+static inline bool dbo_buffer_role_is_shared(dbo_buffer_role role)
+{
+    return role == DBO_BUFFER_KV_CACHE || role == DBO_BUFFER_OUTPUT;
+}
+static inline bool dbo_buffer_role_is_workspace(dbo_buffer_role role)
+{
+    return role == DBO_BUFFER_WORKSPACE || role >= DBO_BUFFER_INPUT_IDS;
+}
 
 #define DBO_LAYER_BUFFERS (DBO_BUFFER_ROLES - 1u) /* of an ubatch */
 
@@ -88,6 +102,7 @@ typedef struct dbo_layer_rows {
     double routed_tokens;                    /* distinct tokens that come here */
     uint32_t num_experts;                    /* with redundant copies */
     uint32_t ep_size, tp_size;
+    uint32_t capacity; /* LL: tokens of each rank that fit; 0: as DBO_LL_CAPACITY_TOKENS says */
     bool low_latency;
 } dbo_layer_rows;
 

@@ -19,9 +19,10 @@ typedef struct touched {
 /* SHARED adds its output to the residual stream at once. The reference adds it to the routed output
  * before the next norm does so: the same sum, on the same stream. */
 static const touched touched_by[DBO_KIND_COUNT] = {
-    [DBO_KIND_EMBED] = {{0}, {ROLE(HIDDEN), ROLE(RESIDUAL)}},
-    [DBO_KIND_A0] = {{ROLE(HIDDEN), ROLE(RESIDUAL)}, {ROLE(RESIDUAL), ROLE(ATTN)}},
-    [DBO_KIND_A1] = {{ROLE(ATTN), ROLE(RESIDUAL)},
+    [DBO_KIND_EMBED] = {{ROLE(INPUT_IDS)}, {ROLE(HIDDEN), ROLE(RESIDUAL)}},
+    [DBO_KIND_A0] = {{ROLE(HIDDEN), ROLE(RESIDUAL), ROLE(METADATA)},
+                     {ROLE(RESIDUAL), ROLE(ATTN), ROLE(KV_CACHE)}},
+    [DBO_KIND_A1] = {{ROLE(ATTN), ROLE(RESIDUAL), ROLE(METADATA), ROLE(KV_CACHE)},
                      {ROLE(RESIDUAL), ROLE(FFN_IN), ROLE(TOPK_IDS), ROLE(TOPK_WEIGHTS)}},
     [DBO_KIND_QUANT] = {{ROLE(FFN_IN)}, {ROLE(TOKENS), ROLE(SCALES)}},
     [DBO_KIND_LAYOUT] = {{ROLE(TOPK_IDS)}, {ROLE(LAYOUT)}},
@@ -39,7 +40,7 @@ static const touched touched_by[DBO_KIND_COUNT] = {
                          {ROLE(SHARED_MID), ROLE(SHARED_OUT), ROLE(RESIDUAL)}},
     [DBO_KIND_COPY] = {{ROLE(COMBINED)}, {ROLE(HIDDEN)}},
     [DBO_KIND_DENSE] = {{ROLE(FFN_IN)}, {ROLE(DENSE_MID), ROLE(HIDDEN)}},
-    [DBO_KIND_HEAD] = {{ROLE(HIDDEN), ROLE(RESIDUAL)}, {ROLE(LOGITS)}},
+    [DBO_KIND_HEAD] = {{ROLE(HIDDEN), ROLE(RESIDUAL)}, {ROLE(LOGITS), ROLE(OUTPUT)}},
 };
 
 static const touched late_quant = {{ROLE(RECV_TOKENS), ROLE(RECV_SCALES)},
@@ -111,10 +112,12 @@ void dbo_writer_add_buffers(dbo_program_builder *builder, const dbo_build_option
             uint32_t pool = is_received(role) ? received : DBO_STREAM_COMPUTE;
             uint64_t bytes = costs[u].sizes.bytes[role];
             snprintf(name, sizeof name, "%s%u", dbo_buffer_role_name((dbo_buffer_role)role), u);
-            if (role == ROLE(WORKSPACE))
-                dbo_program_add_workspace(builder, name, bytes, (uint8_t)pool);
-            else
+            if (!dbo_buffer_role_is_workspace((dbo_buffer_role)role))
                 dbo_program_add_buffer(builder, name, bytes, (uint8_t)pool);
+            else
+                dbo_program_add_workspace(builder, name, bytes, (uint8_t)pool);
+            if (role >= ROLE(INPUT_IDS) && role <= ROLE(KV_CACHE) && bytes > 0)
+                dbo_program_set_input(builder, dbo_layer_buffer(u, (dbo_buffer_role)role));
         }
 }
 
@@ -157,10 +160,11 @@ static uint32_t add_accesses(const dbo_writer *w, const uint8_t *roles, uint32_t
 {
     for (uint32_t i = 0; i < MAX_TOUCHED && roles[i] != DBO_BUFFER_NONE; i++) {
         dbo_buffer_role role = dbo_writer_actual(w, (dbo_buffer_role)roles[i]);
-        uint16_t buffer = dbo_layer_buffer(ubatch, role);
-        if (dbo_writer_has(w, role))
-            out[count++] =
-                (dbo_access){.buffer = buffer, .bytes = w->builder->program.buffers[buffer].bytes};
+        bool shared = dbo_buffer_role_is_shared(role);
+        uint16_t buffer = dbo_layer_buffer(shared ? 0 : ubatch, role);
+        uint64_t bytes = w->builder->program.buffers[buffer].bytes;
+        if (dbo_writer_has(w, role) || (shared && bytes > 0))
+            out[count++] = (dbo_access){.buffer = buffer, .bytes = bytes};
     }
     return count;
 }

@@ -113,12 +113,13 @@ typedef struct dbo_access {
 } dbo_access;
 
 typedef struct dbo_op_io dbo_op_io;
-
-/* Computes an op: reads[i] and writes[i] are the bytes of the accesses of the same number.
- * The simulator calls it once, at the op's virtual start; what it wrote appears at the end. */
-typedef void (*dbo_ref_fn)(const dbo_op_io *io, const void *const *reads, void *const *writes);
-
 typedef struct dbo_op dbo_op;
+typedef struct dbo_route dbo_route; /* route.h */
+
+/* Computes an op: reads[i] and writes[i] are the bytes of the accesses of the same number in
+ * op->io, and writes[i] begin as that memory is. The simulator calls it once, at the op's virtual
+ * start; the bytes that it changed appear at the end. Of the op only id and io are there. */
+typedef void (*dbo_ref_fn)(const dbo_op *op, const void *const *reads, void *const *writes);
 
 /* Enqueues an op's own kernels on a real device: called at its issue, inside a capture as well,
  * with the device's native stream (CUDA: a cudaStream_t). What it returns is what the launch
@@ -132,6 +133,8 @@ struct dbo_op_io {
     dbo_ref_fn ref;         /* NULL: costs only */
     const void *arg;        /* the caller's, for both functions */
     dbo_enqueue_fn enqueue; /* NULL: the device's own kernel of the kind */
+    const dbo_route *route; /* of a transfer: how rows move; NULL: costs only. Copied by a capture,
+                             * as the lists are; `arg` must live as long as the graph */
 };
 
 struct dbo_op {

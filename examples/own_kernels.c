@@ -40,37 +40,37 @@ typedef struct model {
 
 /* ---- the kernels: what yours do on a GPU, here on the rows of one ubatch ---- */
 
-static void attention(const dbo_op_io *io, const void *const *reads, void *const *writes)
+static void attention(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     const float *in = reads[0];
     float *out = writes[0];
-    for (uint32_t r = 0; r < ((const call *)io->arg)->rows; r++)
+    for (uint32_t r = 0; r < ((const call *)op->io->arg)->rows; r++)
         out[r] = 1.5f * in[r] + 1.0f;
 }
 
-static void dispatch(const dbo_op_io *io, const void *const *reads, void *const *writes)
+static void dispatch(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     const float *in = reads[0];
     parcel *out = writes[0];
     for (uint32_t expert = 0; expert < EXPERTS; expert++)
-        for (uint32_t r = 0; r < ((const call *)io->arg)->rows; r++)
+        for (uint32_t r = 0; r < ((const call *)op->io->arg)->rows; r++)
             if ((uint32_t)in[r] % EXPERTS == expert) /* the router */
                 *out++ = (parcel){r, expert, in[r]};
 }
 
-static void experts(const dbo_op_io *io, const void *const *reads, void *const *writes)
+static void experts(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     const parcel *in = reads[0];
     parcel *out = writes[0];
-    for (uint32_t r = 0; r < ((const call *)io->arg)->rows; r++)
+    for (uint32_t r = 0; r < ((const call *)op->io->arg)->rows; r++)
         out[r] = (parcel){in[r].row, in[r].expert, in[r].state * (float)(in[r].expert + 1)};
 }
 
-static void combine(const dbo_op_io *io, const void *const *reads, void *const *writes)
+static void combine(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     const parcel *in = reads[0];
     float *out = writes[0];
-    uint32_t rows = ((const call *)io->arg)->rows;
+    uint32_t rows = ((const call *)op->io->arg)->rows;
     for (uint32_t r = 0; r < rows; r++)
         out[in[r].row % rows] = in[r].state; /* %: a parcel that is not there yet does no harm */
 }

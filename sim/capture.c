@@ -14,6 +14,7 @@
 typedef struct capture_node {
     sim_item item;         /* SIM_WAIT: peer is a captured stream's index */
     sim_transfer transfer; /* of a SEND */
+    sim_numeric *rows;     /* of an op or transfer that computes: what a replay repeats, or NULL */
     uint32_t stream;       /* captured stream's index */
 } capture_node;
 
@@ -52,17 +53,24 @@ bool sim_captures(const sim_rank *rank, dbo_stream stream)
     return rank->capture && index_in(rank->capture, stream) < rank->capture->num_streams;
 }
 
+static void free_nodes(capture_node *nodes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && nodes; i++)
+        sim_numeric_destroy(nodes[i].rows);
+    free(nodes);
+}
+
 static void capture_destroy(sim_capture *capture)
 {
     if (!capture)
         return;
-    free(capture->nodes);
+    free_nodes(capture->nodes, capture->num_nodes);
     free(capture->records);
     free(capture);
 }
 
 static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item,
-                           const sim_transfer *transfer)
+                           const sim_transfer *transfer, sim_numeric *rows)
 {
     sim_capture *c = rank->capture;
     if (c->num_nodes == c->cap_nodes) {
@@ -76,18 +84,16 @@ static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item
     capture_node *node = &c->nodes[c->num_nodes++];
     node->item = *item;
     node->transfer = transfer ? *transfer : (sim_transfer){0};
+    node->rows = rows;
     node->stream = stream;
     c->cover[stream][stream]++;
     return DBO_OK;
 }
 
 dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
-                            const sim_transfer *transfer)
+                            const sim_transfer *transfer, sim_numeric *rows)
 {
-    if (item->kind == SIM_OP && item->numeric)
-        return sim_refuse(rank, DBO_UNSUPPORTED,
-                          "ops that compute numbers cannot be captured in a graph");
-    return add_node(rank, index_in(rank->capture, stream), item, transfer);
+    return add_node(rank, index_in(rank->capture, stream), item, transfer, rows);
 }
 
 uint32_t sim_capture_post(sim_rank *rank, uint32_t slot)
@@ -96,7 +102,7 @@ uint32_t sim_capture_post(sim_rank *rank, uint32_t slot)
 }
 
 const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
-                                          dbo_op_id *id)
+                                          dbo_op_id *id, bool *moves)
 {
     const sim_capture *c = rank->capture;
     for (uint32_t i = c->num_nodes; i-- > 0;) {
@@ -108,6 +114,7 @@ const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, u
         if (node->item.kind != SIM_SEND)
             continue;
         *id = node->item.id;
+        *moves = node->rows != NULL;
         return &node->transfer;
     }
     return NULL;
@@ -170,7 +177,7 @@ dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
         if (i != index && record->cover[i] > c->cover[index][i])
             c->cover[index][i] = record->cover[i];
     const sim_item wait = {.kind = SIM_WAIT, .peer = record->stream, .count = e->count};
-    return add_node(rank, index, &wait, NULL);
+    return add_node(rank, index, &wait, NULL, NULL);
 }
 
 /* ---- the graph table ---- */
@@ -262,6 +269,17 @@ static dbo_status graph_end(void *self, dbo_graph *out)
     return status;
 }
 
+/* What the node computes, again: the op's own, or the meet's. */
+static dbo_status repeat_rows(sim_rank *rank, const capture_node *node, sim_item *item)
+{
+    sim_numeric *rows;
+    DBO_TRY(sim_numeric_repeat(rank, node->rows, item->id, &rows));
+    if (item->kind != SIM_OP)
+        return sim_meet_rows(rank->sim, item->slot, item->sequence, rank->id, rows);
+    item->numeric = rows;
+    return DBO_OK;
+}
+
 static dbo_status replay_node(sim_rank *rank, const capture_node *node, const uint32_t *entities,
                               const uint64_t *bases, uint32_t step)
 {
@@ -279,6 +297,8 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
     if (item.kind == SIM_SEND || item.kind == SIM_MEET)
         DBO_TRY(sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
                               item.kind == SIM_SEND ? &node->transfer : NULL));
+    if (node->rows)
+        DBO_TRY(repeat_rows(rank, node, &item));
     return sim_enqueue(sim, entities[node->stream], &item);
 }
 
@@ -311,7 +331,7 @@ static void graph_destroy(void *self, dbo_graph number)
     sim_rank *rank = self;
     if (number >= rank->num_graphs || !rank->graphs[number])
         return;
-    free(rank->graphs[number]->nodes);
+    free_nodes(rank->graphs[number]->nodes, rank->graphs[number]->num_nodes);
     free(rank->graphs[number]);
     rank->graphs[number] = NULL;
 }

@@ -142,9 +142,7 @@ static dbo_status make_numeric(sim_rank *rank, const dbo_op *op, sim_numeric **o
 {
     if (!rank->sim->options.numeric || !op->io->ref)
         return DBO_OK;
-    DBO_TRY(sim_numeric_check(rank, op->io, op->addresses));
-    *out = sim_numeric_create(rank, op->io, op->addresses);
-    return *out ? DBO_OK : sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's outputs");
+    return sim_numeric_create(rank, op->id, op->io, op->addresses, out);
 }
 
 static inline void write_op(const sim_rank *rank, const dbo_op *op, dbo_op_time time,
@@ -166,7 +164,7 @@ static inline dbo_status issue_op(sim_rank *rank, dbo_stream stream, const dbo_o
     if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream)) {
         sim_item captured;
         write_op(rank, op, time, numeric, &captured);
-        return sim_capture_item(rank, stream, &captured, NULL);
+        return sim_capture_item(rank, stream, &captured, NULL, numeric);
     }
     uint32_t entity = rank->streams[stream];
     sim_item *item = sim_reserve(rank, entity);
@@ -354,6 +352,9 @@ static dbo_status check_options(const dbo_sim_options *o, uint32_t num_classes, 
     if (num_classes > o->num_ranks)
         return dbo_fail(err, DBO_INVALID, NULL, "more classes (%u) than ranks (%u)", num_classes,
                         o->num_ranks);
+    if (num_classes < o->num_ranks && o->numeric)
+        return dbo_fail(err, DBO_INVALID, "Simulate every rank, or costs alone.",
+                        "%u folded ranks cannot compute: each has rows of its own", o->num_ranks);
     if (num_classes < o->num_ranks && !o->class_of)
         return dbo_fail(err, DBO_INVALID, NULL, "%u classes stand for %u ranks without class_of",
                         num_classes, o->num_ranks);

@@ -92,6 +92,33 @@ dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_
     return DBO_OK;
 }
 
+dbo_status sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_t rank,
+                         sim_numeric *rows)
+{
+    sim_meet *meet = meet_at(sim, slot, sequence);
+    if (!meet->rows)
+        meet->rows = calloc(sim->num_ranks, sizeof *meet->rows);
+    if (!meet->rows)
+        return sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+    meet->rows[rank] = rows;
+    return DBO_OK;
+}
+
+void sim_meet_deliver(dbo_sim *sim, const sim_item *item, uint32_t rank)
+{
+    sim_numeric_deliver(sim, meet_at(sim, item->slot, item->sequence)->rows, rank);
+}
+
+static void meet_fini(dbo_sim *sim, sim_meet *meet)
+{
+    for (uint32_t r = 0; r < sim->num_ranks && meet->rows; r++)
+        sim_numeric_destroy(meet->rows[r]);
+    free(meet->rows);
+    free(meet->transfers);
+    meet->rows = NULL;
+    meet->transfers = NULL;
+}
+
 /* One rank is through with it. Meets that all are through with retire in turn, once the world has
  * come to their receive counts: items may be resolved ahead of hosts that have yet to ask. */
 void sim_meet_leave(dbo_sim *sim, const sim_item *item)
@@ -102,8 +129,7 @@ void sim_meet_leave(dbo_sim *sim, const sim_item *item)
         sim_meet *meet = &comm->meets[comm->oldest & comm->mask];
         if (meet->completed < sim->num_ranks || meet->start_ns + meet->counts_ns > sim->now_ns)
             return;
-        free(meet->transfers);
-        meet->transfers = NULL;
+        meet_fini(sim, meet);
         comm->oldest++;
     }
 }
@@ -113,7 +139,7 @@ void sim_comms_fini(dbo_sim *sim)
     for (uint32_t slot = 0; slot < SIM_MAX_SLOTS; slot++) {
         sim_comm *comm = &sim->comms[slot];
         for (uint32_t i = comm->oldest; i != comm->newest; i++)
-            free(comm->meets[i & comm->mask].transfers);
+            meet_fini(sim, &comm->meets[i & comm->mask]);
         free(comm->meets);
         *comm = (sim_comm){0};
     }
@@ -159,6 +185,9 @@ void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
         }
         return;
     }
+    for (uint32_t r = 0; r < sim->num_ranks && meet->rows; r++)
+        if (meet->rows[r])
+            sim_numeric_take(meet->rows[r]);
     uint32_t member = meet->first_member;
     meet->first_member = SIM_NONE;
     while (member != SIM_NONE) {
@@ -244,6 +273,8 @@ void sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
     sim_transfer *t = &meet->transfers[s->rank];
     int64_t leaves = at_ns > rank->port_free_ns ? at_ns : rank->port_free_ns;
     rank->port_free_ns = leaves + t->port_ns;
+    if (meet->rows && meet->rows[s->rank])
+        sim_numeric_take(meet->rows[s->rank]);
     t->sent = true;
     t->sent_ns = at_ns;
     t->landed_ns = leaves + t->flight_ns;
@@ -321,26 +352,47 @@ static void trace_issue(const sim_rank *rank, dbo_op_id id, dbo_span_part part, 
         o->trace->op_issued(o->trace_self, id, part, number, rank->host_ns);
 }
 
+/* Queues the transfer, or puts it into the capture; `rows`, if any, is taken unless it fails. */
+static dbo_status issue_transfer(sim_rank *rank, const dbo_a2a_args *args, sim_item *item,
+                                 const sim_transfer *transfer, sim_numeric *rows,
+                                 dbo_a2a_handle *out)
+{
+    dbo_sim *sim = rank->sim;
+    uint32_t slot = item->slot;
+    if (sim_captures(rank, args->stream)) {
+        item->sequence = sim_capture_post(rank, slot);
+        *out = HANDLE(slot, item->sequence) | HANDLE_CAPTURED;
+        return sim_capture_item(rank, args->stream, item, transfer, rows);
+    }
+    item->sequence = rank->posted[slot]++;
+    *out = HANDLE(slot, item->sequence);
+    DBO_TRY(sim_meet_open(sim, slot, item->sequence, item->id, rank->id, transfer));
+    return rows ? sim_meet_rows(sim, slot, item->sequence, rank->id, rows) : DBO_OK;
+}
+
 dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out)
 {
     dbo_sim *sim = rank->sim;
     uint32_t slot = dbo_op_id_ubatch(args->id);
     bool ll = sim->options.transport == DBO_SIM_LL;
-    sim_item item = {.kind = ll ? SIM_SEND : SIM_MEET, .slot = slot & 0x7fu, .id = args->id};
+    sim_item item = {.kind = ll ? SIM_SEND : SIM_MEET, .slot = slot & 0x3fu, .id = args->id};
     sim_transfer transfer = {0};
     int64_t counts_ns = 0;
     cost_transfer(rank, args, &item, &transfer, &counts_ns);
     if (args->previous != DBO_NO_EVENT)
         DBO_TRY(sim_wait(rank, args->stream, args->previous));
     trace_issue(rank, args->id, ll ? DBO_SPAN_SEND : DBO_SPAN_RUN, args->stream);
-    if (sim_captures(rank, args->stream)) {
-        item.sequence = sim_capture_post(rank, slot);
-        *out = HANDLE(slot, item.sequence) | HANDLE_CAPTURED;
-        return sim_capture_item(rank, args->stream, &item, ll ? &transfer : NULL);
+    sim_numeric *rows = NULL;
+    if (sim->options.numeric && args->io && args->io->route)
+        DBO_TRY(sim_numeric_create(rank, args->id, args->io, args->addresses, &rows));
+    item.moves = rows && !ll; /* LL: what is received is */
+    dbo_status status = issue_transfer(rank, args, &item, ll ? &transfer : NULL, rows, out);
+    if (status != DBO_OK) {
+        sim_numeric_destroy(rows);
+        return status;
     }
-    item.sequence = rank->posted[slot]++;
-    *out = HANDLE(slot, item.sequence);
-    DBO_TRY(sim_meet_open(sim, slot, item.sequence, item.id, rank->id, ll ? &transfer : NULL));
+    if (sim_captures(rank, args->stream))
+        return DBO_OK;
     sim_meet *meet = meet_at(sim, slot, item.sequence);
     if (meet->counts_ns < counts_ns)
         meet->counts_ns = counts_ns; /* the slowest rank's, whoever posts last */
@@ -367,11 +419,11 @@ static dbo_status finish_ht(sim_rank *rank, uint32_t slot, uint32_t sequence, db
 
 /* LL: what is received, and the id of its transfer; NULL: nothing is, any more. */
 static const sim_transfer *take_transfer(sim_rank *rank, bool captured, uint32_t slot,
-                                         uint32_t sequence, dbo_op_id *id)
+                                         uint32_t sequence, dbo_op_id *id, bool *moves)
 {
     dbo_sim *sim = rank->sim;
     if (captured)
-        return sim_captured_transfer(rank, slot, sequence, id);
+        return sim_captured_transfer(rank, slot, sequence, id, moves);
     if (!is_live(&sim->comms[slot], sequence))
         return NULL;
     const sim_meet *meet = meet_at(sim, slot, sequence);
@@ -380,6 +432,7 @@ static const sim_transfer *take_transfer(sim_rank *rank, bool captured, uint32_t
         return NULL;
     transfer->finished = true;
     *id = meet->id | (uint64_t)rank->id << 36;
+    *moves = meet->rows && meet->rows[rank->id];
     return transfer;
 }
 
@@ -395,16 +448,18 @@ dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
     if (rank->sim->options.transport != DBO_SIM_LL)
         return captured ? sim_capture_finish(rank, slot, sequence, stream)
                         : finish_ht(rank, slot, sequence, stream);
-    sim_item item = {.kind = SIM_RECV, .slot = slot & 0x7fu, .sequence = sequence};
-    const sim_transfer *transfer = take_transfer(rank, captured, slot, sequence, &item.id);
+    sim_item item = {.kind = SIM_RECV, .slot = slot & 0x3fu, .sequence = sequence};
+    bool moves = false;
+    const sim_transfer *transfer = take_transfer(rank, captured, slot, sequence, &item.id, &moves);
     if (!transfer)
         return sim_refuse(rank, DBO_REFUSED, "transfer %u of ubatch %u is finished twice", sequence,
                           slot);
+    item.moves = moves;
     item.ns = transfer->recv_ns;
     item.sms = transfer->recv_sms;
     item.bytes = transfer->bytes;
     trace_issue(rank, item.id, DBO_SPAN_RECV, stream);
     if (captured)
-        return sim_capture_item(rank, stream, &item, NULL);
+        return sim_capture_item(rank, stream, &item, NULL, NULL);
     return sim_issue(rank, rank->streams[stream], &item);
 }

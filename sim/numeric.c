@@ -1,21 +1,29 @@
-/* numeric.c: memory of simulated ranks, and ops that really compute.
+/* numeric.c: memory of simulated ranks, and ops and transfers that really compute.
  *
- * An op's reference function runs once, at its virtual start, on what its inputs hold then; its
- * outputs go to a private copy, published at its virtual end. So two ops that race by the events of
- * the schedule give wrong rows here, deterministically. An address is a block's number plus one in
- * the upper 32 bits and an offset in the lower. A block that is freed while the rank's streams are
- * busy stays, unseen, to the end: what is in flight may still touch it, as on a device that waits.
+ * An op's reference function runs once, at its virtual start, on what its inputs hold then; it
+ * writes to a private copy, and what it has changed there is published at its virtual end. A
+ * transfer copies its inputs when it starts (LL: when its send does) and delivers to each rank when
+ * it ends there (LL: when its receive does). So two ops that race by the events of the schedule
+ * give wrong rows here, deterministically. A graph keeps a record a node, which each replay copies.
+ *
+ * An address is a block's number plus one in the upper 32 bits and an offset in the lower. A block
+ * that is freed while the rank's streams are busy stays, unseen, to the end: what is in flight may
+ * still touch it, as on a device that waits.
  */
+#include "core/route.h"
 #include "sim/sim_impl.h"
 
 #include <stdlib.h>
 
+/* Owns copies of all that describes the op but `arg`: it may outlive the program, in a graph. */
 struct sim_numeric {
-    const dbo_op_io *io;
-    uint8_t *scratch;   /* all outputs, one after the other */
-    const void **reads; /* num_reads */
-    void **writes;      /* num_writes: where in scratch */
-    void **published;   /* num_writes: where in memory */
+    dbo_op op;
+    dbo_op_io io;
+    dbo_route route;     /* of a transfer */
+    uint64_t *addresses; /* of each read, then of each write */
+    void **memory;       /* likewise: where they are */
+    void **copies;       /* of what is private: an op's writes, a transfer's reads */
+    void **before;       /* an op's writes at its start */
 };
 
 #define ALIGNMENT 16u /* of each output */
@@ -33,73 +41,153 @@ static void *resolve(const sim_rank *rank, uint64_t address, uint64_t offset, ui
     return block->bytes + start + offset;
 }
 
-static void *resolve_access(const sim_rank *rank, const dbo_access *access,
-                            const uint64_t *addresses)
+static uint32_t num_private(const dbo_op_io *io)
 {
-    return resolve(rank, addresses[access->buffer], access->offset_bytes, access->bytes);
+    return io->route ? io->num_reads : io->num_writes;
 }
 
-/* Has every access storage? An op that computes needs it. */
-static dbo_status check_accesses(sim_rank *rank, const dbo_access *accesses, uint32_t count,
-                                 const uint64_t *addresses)
+/* Finds the storage of every access by its address. */
+static dbo_status find_storage(sim_rank *rank, sim_numeric *n)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t buffer = accesses[i].buffer;
-        if (!addresses || !resolve(rank, addresses[buffer], 0, 0))
+    for (uint32_t i = 0; i < n->io.num_reads + n->io.num_writes; i++) {
+        bool read = i < n->io.num_reads;
+        const dbo_access *access = read ? &n->io.reads[i] : &n->io.writes[i - n->io.num_reads];
+        if (!resolve(rank, n->addresses[i], 0, 0))
             return sim_refuse(rank, DBO_INVALID,
                               "an op that computes touches buffer %u, which has no storage",
-                              buffer);
-        if (!resolve_access(rank, &accesses[i], addresses))
+                              access->buffer);
+        n->memory[i] = resolve(rank, n->addresses[i], access->offset_bytes, access->bytes);
+        if (!n->memory[i])
             return sim_refuse(rank, DBO_INVALID,
-                              "an op that computes touches buffer %u past its end", buffer);
+                              "an op that computes touches buffer %u past its end", access->buffer);
     }
     return DBO_OK;
 }
 
-dbo_status sim_numeric_check(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses)
+/* The record of an op without its addresses; all in one piece. NULL: out of memory. */
+static sim_numeric *make_record(dbo_op_id id, const dbo_op_io *io)
 {
-    DBO_TRY(check_accesses(rank, io->reads, io->num_reads, addresses));
-    return check_accesses(rank, io->writes, io->num_writes, addresses);
-}
-
-sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses)
-{
-    size_t pointers = (size_t)io->num_reads + 2 * (size_t)io->num_writes;
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < io->num_writes; i++)
-        bytes += io->writes[i].bytes + ALIGNMENT;
-    /* Cleared: what a reference function leaves out must be the same bytes in every run. */
-    sim_numeric *n = calloc(1, sizeof *n + pointers * sizeof(void *) + bytes);
+    uint32_t accesses = io->num_reads + io->num_writes, own = num_private(io);
+    const dbo_access *private = io->route ? io->reads : io->writes;
+    size_t bytes = ALIGNMENT, pointers = accesses + 2 * (size_t)own;
+    for (uint32_t i = 0; i < own; i++)
+        bytes += 2 * (private[i].bytes + ALIGNMENT);
+    sim_numeric *n = calloc(1, sizeof *n + accesses * (sizeof *n->addresses + sizeof *io->reads) +
+                                   pointers * sizeof(void *) + bytes);
     if (!n)
         return NULL;
-    n->io = io;
-    n->reads = (const void **)(n + 1);
-    n->writes = (void **)(n->reads + io->num_reads);
-    n->published = n->writes + io->num_writes;
-    n->scratch = (uint8_t *)(n->published + io->num_writes);
-    for (uint32_t i = 0; i < io->num_reads; i++)
-        n->reads[i] = resolve_access(rank, &io->reads[i], addresses);
-    uint8_t *at = n->scratch;
-    for (uint32_t i = 0; i < io->num_writes; i++) {
+    dbo_access *lists = (dbo_access *)(n + 1);
+    n->addresses = (uint64_t *)(lists + accesses);
+    n->memory = (void **)(n->addresses + accesses);
+    n->copies = n->memory + accesses;
+    n->before = n->copies + own;
+    for (uint32_t i = 0; i < accesses; i++)
+        lists[i] = i < io->num_reads ? io->reads[i] : io->writes[i - io->num_reads];
+    n->io = *io;
+    n->io.reads = lists;
+    n->io.writes = lists + io->num_reads;
+    if (io->route) {
+        n->route = *io->route;
+        n->io.route = &n->route;
+    }
+    n->op = (dbo_op){.id = id, .io = &n->io};
+    uint8_t *at = (uint8_t *)(n->before + own);
+    for (uint32_t i = 0; i < 2 * own; i++) {
         at += (ALIGNMENT - (uintptr_t)at % ALIGNMENT) % ALIGNMENT;
-        n->writes[i] = at;
-        at += io->writes[i].bytes;
-        n->published[i] = resolve_access(rank, &io->writes[i], addresses);
+        n->copies[i] = at; /* `before` follows */
+        at += private[i % own].bytes;
     }
     return n;
 }
 
-void sim_numeric_start(sim_numeric *numeric)
+dbo_status sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
+                              const uint64_t *addresses, sim_numeric **out)
 {
-    numeric->io->ref(numeric->io, numeric->reads, numeric->writes);
+    sim_numeric *n = make_record(id, io);
+    if (!n)
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
+    for (uint32_t i = 0; i < io->num_reads + io->num_writes && addresses; i++)
+        n->addresses[i] = addresses[n->io.reads[i].buffer]; /* the writes follow */
+    dbo_status status = find_storage(rank, n);
+    if (status == DBO_OK)
+        *out = n;
+    else
+        free(n);
+    return status;
 }
 
-void sim_numeric_publish(sim_numeric *numeric)
+dbo_status sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
+                              sim_numeric **out)
 {
-    for (uint32_t i = 0; i < numeric->io->num_writes; i++)
-        if (numeric->published[i])
-            memcpy(numeric->published[i], numeric->writes[i], numeric->io->writes[i].bytes);
-    sim_numeric_destroy(numeric);
+    sim_numeric *n = make_record(id, &node->io);
+    if (!n)
+        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
+    memcpy(n->addresses, node->addresses,
+           (node->io.num_reads + node->io.num_writes) * sizeof *n->addresses);
+    dbo_status status = find_storage(rank, n);
+    if (status == DBO_OK)
+        *out = n;
+    else
+        free(n);
+    return status;
+}
+
+void sim_numeric_start(sim_numeric *n)
+{
+    void *const *memory = n->memory + n->io.num_reads;
+    for (uint32_t i = 0; i < n->io.num_writes; i++) {
+        memcpy(n->copies[i], memory[i], n->io.writes[i].bytes);
+        memcpy(n->before[i], memory[i], n->io.writes[i].bytes);
+    }
+    n->io.ref(&n->op, (const void *const *)n->memory, n->copies);
+}
+
+/* Most of a buffer is often as it was. */
+static void publish_changes(uint8_t *to, const uint8_t *from, const uint8_t *before, uint64_t bytes)
+{
+    enum { STRIDE = 64 };
+    for (uint64_t first = 0; first < bytes; first += STRIDE) {
+        uint64_t end = bytes - first < STRIDE ? bytes : first + STRIDE;
+        if (memcmp(from + first, before + first, end - first) == 0)
+            continue;
+        for (uint64_t i = first; i < end; i++)
+            if (from[i] != before[i])
+                to[i] = from[i];
+    }
+}
+
+void sim_numeric_publish(sim_numeric *n)
+{
+    for (uint32_t i = 0; i < n->io.num_writes; i++)
+        publish_changes(n->memory[n->io.num_reads + i], n->copies[i], n->before[i],
+                        n->io.writes[i].bytes);
+    sim_numeric_destroy(n);
+}
+
+void sim_numeric_take(sim_numeric *n)
+{
+    for (uint32_t i = 0; i < n->io.num_reads; i++)
+        memcpy(n->copies[i], n->memory[i], n->io.reads[i].bytes);
+}
+
+dbo_status sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t rank)
+{
+    dbo_route_side *views = malloc(sim->num_ranks * sizeof *views);
+    if (!views)
+        return sim_fail(sim, DBO_NO_MEMORY, "out of memory for a transfer's rows");
+    dbo_status status = DBO_OK;
+    for (uint32_t r = 0; r < sim->num_ranks && status == DBO_OK; r++) {
+        if (!sides[r])
+            status =
+                sim_fail(sim, DBO_INVALID,
+                         "rank %u moves rows in a transfer in which rank %u moves none", rank, r);
+        else
+            views[r] = (dbo_route_side){&sides[r]->route, (const void *const *)sides[r]->copies};
+    }
+    if (status == DBO_OK)
+        dbo_route_deliver(views, rank, sides[rank]->memory + sides[rank]->io.num_reads);
+    free(views);
+    return status;
 }
 
 void sim_numeric_destroy(sim_numeric *numeric)

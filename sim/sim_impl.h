@@ -6,7 +6,7 @@
  *     meet.c      all-to-alls: rendezvous (HT), flights (LL), receive counts
  *     exchange.c  the host's collective
  *     capture.c   graphs
- *     numeric.c   inputs read at an op's start, outputs published at its end
+ *     numeric.c   inputs read at a start, outputs published at an end; rows of transfers
  *     device.c    the seam's tables over all that
  *
  * Time is resolved, not stepped, wherever nothing can change it: an item whose predecessor, waits
@@ -126,6 +126,7 @@ typedef struct sim_meet {
     uint32_t first_member;   /* streams that wait in it */
     uint32_t first_host;     /* ranks that wait for receive counts, chained by next_host */
     sim_transfer *transfers; /* LL: by rank, or NULL */
+    sim_numeric **rows;      /* by rank, if it moves rows; or NULL */
 } sim_meet;
 
 typedef struct sim_comm { /* a communicator: meets by sequence number, in a growing ring */
@@ -199,6 +200,10 @@ void sim_meet_leave(dbo_sim *sim, const sim_item *item); /* a MEET or RECV has c
 /* Opens the meet of a transfer that is being queued; LL: keeps the rank's part in it. */
 dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
                          uint32_t rank, const sim_transfer *transfer);
+/* Takes a rank's side of a transfer that is open: it moves rows. */
+dbo_status sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_t rank,
+                         sim_numeric *rows);
+void sim_meet_deliver(dbo_sim *sim, const sim_item *item, uint32_t rank); /* it ends there */
 bool sim_has_sent(const sim_meet *meet, uint32_t rank); /* LL: its send has begun */
 void sim_comms_fini(dbo_sim *sim);
 
@@ -210,13 +215,13 @@ dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, cons
 extern const dbo_graph_ops sim_graph_table;
 bool sim_captures(const sim_rank *rank, dbo_stream stream);
 dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
-                            const sim_transfer *transfer);
+                            const sim_transfer *transfer, sim_numeric *rows);
 dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream);
 dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 uint32_t sim_capture_post(sim_rank *rank, uint32_t slot); /* its number within the graph */
 /* LL: a transfer of the capture that has not been finished in it, or NULL. */
 const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
-                                          dbo_op_id *id);
+                                          dbo_op_id *id, bool *moves);
 /* HT: refuses unless the transfer of the capture was posted on this stream. */
 dbo_status sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream);
 void sim_capture_fini(sim_rank *rank);
@@ -225,10 +230,17 @@ void sim_capture_fini(sim_rank *rank);
 dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 
 /* numeric.c */
-dbo_status sim_numeric_check(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);
-sim_numeric *sim_numeric_create(sim_rank *rank, const dbo_op_io *io, const uint64_t *addresses);
+/* The record of an op, or of a transfer with a route; refuses accesses without storage. */
+dbo_status sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
+                              const uint64_t *addresses, sim_numeric **out);
+/* Another one like it, of a replay. */
+dbo_status sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
+                              sim_numeric **out);
 void sim_numeric_start(sim_numeric *numeric);
 void sim_numeric_publish(sim_numeric *numeric); /* and destroys */
+void sim_numeric_take(sim_numeric *numeric);    /* a transfer's inputs, as they are now */
+/* What `rank` gets of a transfer whose sides (one a rank) have all been taken. */
+dbo_status sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t rank);
 void sim_numeric_destroy(sim_numeric *numeric);
 extern const dbo_mem_ops sim_mem_table;
 void sim_mem_fini(sim_rank *rank);

@@ -261,6 +261,8 @@ void sim_stream_event(dbo_sim *sim, uint32_t index)
             sim_share_end(sim, index);
         if (head->kind == SIM_OP && head->numeric)
             sim_numeric_publish(head->numeric);
+        if (head->moves)
+            sim_meet_deliver(sim, head, s->rank);
         end_head(sim, s, s->started, sim->now_ns);
         sim_look_at(sim, index);
     } else if (s->state == SIM_STARTING) {

@@ -30,9 +30,10 @@ typedef struct sim_numeric sim_numeric;
 
 typedef struct sim_item {
     uint8_t kind;
-    uint8_t slot : 7; /* transfers: the communicator */
-    uint8_t node : 1; /* of a graph: takes no room in the launch queue */
-    uint16_t sms;     /* with hbm_mbps: 0 both: takes no part in sharing */
+    uint8_t slot : 6;  /* transfers: the communicator */
+    uint8_t moves : 1; /* transfers: rows, delivered at its end */
+    uint8_t node : 1;  /* of a graph: takes no room in the launch queue */
+    uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
     union {
         uint32_t sequence; /* transfers: which of the communicator's */
         uint32_t peer;     /* SIM_WAIT: the other stream */
@@ -134,7 +135,7 @@ static inline bool sim_shares(const sim_item *item)
 /* Must it start at its moment, not ahead of it? */
 static inline bool sim_needs_event(const sim_item *item)
 {
-    return sim_shares(item) || (item->kind == SIM_OP && item->numeric != NULL);
+    return sim_shares(item) || item->moves || (item->kind == SIM_OP && item->numeric != NULL);
 }
 
 #endif

@@ -97,11 +97,11 @@ static dbo_status enqueue(const dbo_op *op, void *stream, dbo_error *err)
 
 /* ---- a model: each kernel turns its ubatch's number x into 3 x + its own number ---- */
 
-static void reference(const dbo_op_io *io, const void *const *reads, void *const *writes)
+static void reference(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     uint64_t x;
     memcpy(&x, reads[0], sizeof x);
-    x = 3 * x + ((const call *)io->arg)->number;
+    x = 3 * x + ((const call *)op->io->arg)->number;
     memcpy(writes[0], &x, sizeof x);
 }
 
@@ -113,7 +113,8 @@ static dbo_status work(bench *b, uint32_t ubatch, uint32_t layer, dbo_op_kind ki
     bool lost = b->how == TOUCHES_NOTHING && b->fails == ubatch && b->fails_at == number;
     *c = (call){.of = b, .ubatch = ubatch, .number = number};
     c->cell = (dbo_access){.buffer = lost ? MOST - 1 : ubatch, .bytes = sizeof(uint64_t)};
-    c->io = (dbo_op_io){1, 1, &c->cell, &c->cell, reference, c, lost ? NULL : enqueue};
+    c->io = (dbo_op_io){
+        1, 1, &c->cell, &c->cell, .ref = reference, .arg = c, .enqueue = lost ? NULL : enqueue};
     return dbo_kernel_launch(&b->rank, &(dbo_kernel){.kind = kind,
                                                      .step = b->step,
                                                      .layer = layer,
