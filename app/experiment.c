@@ -9,6 +9,7 @@
 #include "core/suggest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_FIXED_US 1e6
@@ -280,10 +281,22 @@ static dbo_status finish_config(dbo_config *config, const char **key, dbo_error 
     return status == DBO_OK ? DBO_OK : dbo_fail(err, status, mine.hint, "%s", mine.message);
 }
 
+/* vLLM's variable gives dbo_comm_sms where nobody else does. */
+static dbo_status take_environment(dbo_experiment *e, dbo_error *err)
+{
+    const char *sms = getenv("VLLM_DBO_COMM_SMS");
+    if (!sms || e->config.dbo_comm_sms_is_set)
+        return DBO_OK;
+    if (dbo_config_set(&e->config, "dbo_comm_sms", sms, err) == DBO_OK)
+        return DBO_OK;
+    return dbo_error_prefix(err, "VLLM_DBO_COMM_SMS");
+}
+
 dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, dbo_error *err)
 {
     const char *at_fault = NULL;
     dbo_status status = DBO_OK;
+    DBO_TRY_GOTO(take_environment(experiment, err), done);
     DBO_TRY_GOTO(finish_cluster(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_model(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_config(&experiment->config, &at_fault, err), done);

@@ -206,6 +206,18 @@ static dbo_status make_cut(dbo_runner *runner, const dbo_request *requests, int3
     return DBO_OK;
 }
 
+/* What transfers had, and what the back end lets them have again. */
+static void log_sms(const dbo_runner *runner)
+{
+    const dbo_sm_control *sms = &runner->wrapper.sms;
+    if (sms->comm > 0)
+        DBO_LOG(log_of(runner), A2A, INFO,
+                "comm SMs: %u of %u while ubatches ran, %u of them afterwards", sms->comm,
+                sms->total, sms->effective);
+    else
+        DBO_LOG(log_of(runner), A2A, INFO, "comm SMs: none are kept for this back end");
+}
+
 static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *result,
                            dbo_error *err)
 {
@@ -225,6 +237,8 @@ static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *r
             dbo_rank_fail(runner->rank, status, err);
     }
     dbo_wrapper_memory(&runner->wrapper, &result->memory);
+    if (status == DBO_OK && result->cut.num_ubatches > 1)
+        log_sms(runner);
     dbo_plan_fini(&plan);
     return status;
 }
