@@ -96,7 +96,8 @@ dbo_settings dbo_fixed_settings(void);
 dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
                               dbo_error *err);
 
-/* Takes VLLM_DBO_COMM_SMS for dbo_comm_sms if it was not set, derives and checks. On failure *key (if key is not NULL) is the key that is at fault, or NULL. */
+/* Takes VLLM_DBO_COMM_SMS for dbo_comm_sms if it was not set, derives and checks. On failure *key
+ * (if key is not NULL) is the key that is at fault, or NULL. */
 dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, dbo_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* test_step.c: `dbo run --step` and `--layers`, driven through pipes; a step's two log lines. */
 #include "app/layers.h"
 
+#include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+#include <utmp.h>
 
 #include <cmocka.h>
 
@@ -137,6 +141,55 @@ static void free_hosts_take_turns(void **state)
     assert_int_equal(run(line), 0);
 }
 
+/* Reads what the terminal shows until `words` have come; false at its end. */
+static bool read_until(int terminal, const char *words)
+{
+    size_t used = 0;
+    for (;;) {
+        ssize_t got = read(terminal, printed + used, sizeof printed - 1 - used);
+        if (got <= 0)
+            return false;
+        used += (size_t)got;
+        printed[used] = '\0';
+        if (strstr(printed, words))
+            return true;
+    }
+}
+
+/* Keys one by one, without Enter; afterwards the terminal is as it was, also after Ctrl-C. */
+static void terminal_is_put_back(void **state)
+{
+    (void)state;
+    static const char *const prompt = "(any key: the next turn, q: end)";
+    for (int interrupt = 0; interrupt < 2; interrupt++) {
+        int terminal = -1, end = -1, status = 0;
+        struct termios before, during, after;
+        assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
+        assert_int_equal(tcgetattr(end, &before), 0);
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            login_tty(end);
+            execl(DBO_PROGRAM, "dbo", "run", PREFILL, "--step", (char *)NULL);
+            _exit(98);
+        }
+        assert_true(read_until(terminal, prompt));
+        assert_int_equal(tcgetattr(end, &during), 0);
+        assert_true((during.c_lflag & ICANON) == 0 && (during.c_lflag & ECHO) == 0);
+        assert_int_equal(write(terminal, "x", 1), 1);
+        assert_true(read_until(terminal, prompt));
+        assert_non_null(strstr(printed, "turn 2 of"));
+        assert_int_equal(write(terminal, interrupt ? "\003" : "q", 1), 1);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), interrupt ? 130 : 0);
+        assert_int_equal(tcgetattr(end, &after), 0);
+        assert_int_equal(after.c_lflag, before.c_lflag);
+        close(terminal);
+        close(end);
+    }
+}
+
 static void not_split_says_so(void **state)
 {
     (void)state;
@@ -195,17 +248,37 @@ static void log_lines_are_vllms(void **state)
     assert_string_equal(printed, "");
 }
 
+/* vLLM's variable is the default of dbo_comm_sms: a script or --set has the last word. */
+static void comm_sms_of_the_environment(void **state)
+{
+    (void)state;
+    static const char *const two =
+        DBO_SOURCE_DIR "/scripts/workloads/deepseek-v2-lite-two-ranks.lua --set layers=3"
+                       " --set all2all_backend=deepep_high_throughput --log a2a=info >/dev/null";
+    char line[1024];
+    snprintf(line, sizeof line, "dbo run %s", two);
+    assert_int_equal(run(line), 0);
+    assert_int_equal(count("comm SMs: 20 of 132 while ubatches ran, 20 of them afterwards\n"), 2);
+    snprintf(line, sizeof line, "export VLLM_DBO_COMM_SMS=16; dbo run %s", two);
+    assert_int_equal(run(line), 0);
+    assert_int_equal(count("comm SMs: 16 of 132 while ubatches ran"), 2);
+    snprintf(line, sizeof line, "export VLLM_DBO_COMM_SMS=16; dbo run --set dbo_comm_sms=8 %s",
+             two);
+    assert_int_equal(run(line), 0);
+    assert_int_equal(count("comm SMs: 8 of 132 while ubatches ran"), 2);
+    snprintf(line, sizeof line, "export VLLM_DBO_COMM_SMS=many; dbo run %s", two);
+    assert_int_equal(run(line), 1);
+    assert_non_null(strstr(printed, "VLLM_DBO_COMM_SMS: dbo_comm_sms must be an integer"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_are_read),
-        cmocka_unit_test(layers_are_shown),
-        cmocka_unit_test(a_line_is_a_turn),
-        cmocka_unit_test(turns_are_the_schedules),
-        cmocka_unit_test(free_hosts_take_turns),
-        cmocka_unit_test(not_split_says_so),
-        cmocka_unit_test(mistakes),
-        cmocka_unit_test(log_lines_are_vllms),
+        cmocka_unit_test(layers_are_read),       cmocka_unit_test(layers_are_shown),
+        cmocka_unit_test(a_line_is_a_turn),      cmocka_unit_test(turns_are_the_schedules),
+        cmocka_unit_test(free_hosts_take_turns), cmocka_unit_test(terminal_is_put_back),
+        cmocka_unit_test(not_split_says_so),     cmocka_unit_test(mistakes),
+        cmocka_unit_test(log_lines_are_vllms),   cmocka_unit_test(comm_sms_of_the_environment),
     };
     return cmocka_run_group_tests_name("step", tests, NULL, NULL);
 }
