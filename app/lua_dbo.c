@@ -324,6 +324,7 @@ int dbo_lua_open(lua_State *L)
     dbo_lua_open_schedule(L);
     dbo_lua_open_run(L);
     dbo_lua_open_table(L);
+    dbo_lua_open_requests(L);
     dbo_sandbox_set_module(dbo_sandbox_of(L));
     return 0;
 }

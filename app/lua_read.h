@@ -79,6 +79,14 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int index, int overrides);
 
 /* Pushes the functions load and run into the module table at the top of the stack. */
 void dbo_lua_open_run(lua_State *L);
+/* Pushes the path of a file as seen from the calling script, from the function's first argument,
+ * which must be relative and end in `ending`. */
+const char *dbo_lua_push_path(lua_State *L, const char *function, const char *ending);
+
+/* ---- files of requests (lua_requests.c) ---- */
+
+/* Pushes the function requests into the module table at the top of the stack. */
+void dbo_lua_open_requests(lua_State *L);
 
 /* ---- tables of results (lua_table.c) ---- */
 

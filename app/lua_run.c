@@ -8,6 +8,7 @@
 #include "app/simulate.h"
 
 #include <lauxlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define OUTCOME   "dbo.outcome"
@@ -34,6 +35,27 @@ static const char *push_relative(lua_State *L, const char *path)
     return lua_pushstring(L, path);
 }
 
+const char *dbo_lua_push_path(lua_State *L, const char *function, const char *ending)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, 1);
+    char what[64];
+    snprintf(what, sizeof what, "the path of %s", function);
+    if (value.kind != DBO_VALUE_TEXT) {
+        dbo_value_mismatch(what, "a string", &value, &err);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    size_t length = strlen(value.text), wanted = strlen(ending);
+    if (value.text[0] == '/' || length <= wanted ||
+        strcmp(value.text + length - wanted, ending) != 0) {
+        dbo_fail(&err, DBO_INVALID, NULL,
+                 "%s takes the path of a %s file, relative to the script, not '%.80s'", function,
+                 ending, value.text);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    return push_relative(L, value.text);
+}
+
 static lua_Integer add_depth(lua_State *L, lua_Integer by)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, DEPTH);
@@ -44,28 +66,10 @@ static lua_Integer add_depth(lua_State *L, lua_Integer by)
     return depth;
 }
 
-static const char *check_path(lua_State *L)
-{
-    dbo_error err = {0};
-    dbo_value value = dbo_lua_value(L, 1);
-    if (value.kind != DBO_VALUE_TEXT) {
-        dbo_value_mismatch("the script of dbo.load", "a string", &value, &err);
-        dbo_lua_raise(L, &here, NULL, &err);
-    }
-    size_t length = strlen(value.text);
-    if (value.text[0] == '/' || length < 5 || strcmp(value.text + length - 4, ".lua") != 0) {
-        dbo_fail(&err, DBO_INVALID, "For example: dbo.load(\"../workloads/mine.lua\")",
-                 "dbo.load takes the path of a .lua file, relative to the script, not '%.80s'",
-                 value.text);
-        dbo_lua_raise(L, &here, NULL, &err);
-    }
-    return value.text;
-}
-
 static int load_script(lua_State *L)
 {
     dbo_error err = {0};
-    const char *path = push_relative(L, check_path(L));
+    const char *path = dbo_lua_push_path(L, "dbo.load", ".lua");
     if (add_depth(L, 0) == MAX_LOADS) {
         dbo_fail(&err, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
                  MAX_LOADS);

@@ -268,6 +268,27 @@ static void prefixes_share_blocks(void **state)
            FIRST "prefix must be a name, got 4");
 }
 
+static void request_files_are_lists(void **state)
+{
+    (void)state;
+    put("r.jsonl", "{\"id\": \"a\", \"input_ids\": [1, 2, 3], \"max_new\": 4}\n\n"
+                   "{\"input_len\": 9, \"arrival_step\": 2}\r\n");
+    put("bad.jsonl", "{\"input_len\": 9}\n{\"input_len\": 0}\n");
+    expect(HEAD "local r = dbo.requests 'r.jsonl'\n"
+                "same(#r, 2) same(r[1].id, 'a') same(r[1].input_len, 3) same(r[1].max_new, 4)\n"
+                "same(r[1].arrival_step, 0) same(r[2].id, 1) same(r[2].input_len, 9)\n"
+                "same(r[2].arrival_step, 2)\n" FINE,
+           "fine");
+    dbo_error err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(strstr(err.message, "t.lua:1: "));
+    assert_non_null(strstr(err.message, "bad.jsonl, line 2, column 15: \"input_len\" must be"));
+    expect("require('dbo').requests '/etc/x.jsonl'\n",
+           "t.lua:1: dbo.requests takes the path of a .jsonl file, relative to the script, not "
+           "'/etc/x.jsonl'");
+    drop("r.jsonl");
+    drop("bad.jsonl");
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -293,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_run_can_be_interrupted),
         cmocka_unit_test(scripts_load_each_other),
         cmocka_unit_test(prefixes_share_blocks),
+        cmocka_unit_test(request_files_are_lists),
     };
     return cmocka_run_group_tests_name("lua_run", tests, make_folder, remove_folder);
 }
