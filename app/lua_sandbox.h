@@ -38,7 +38,8 @@ typedef struct dbo_sandbox_limits {
     uint32_t cpu_ms;               /* of one call, without the simulator's; default 5000 */
     size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
     size_t source_bytes;           /* of one script; default 8 MiB */
-    bool (*cancelled)(void *self); /* polled while a script runs; may be NULL */
+    bool (*cancelled)(void *self); /* polled while a script runs, by it and by the caller's
+                                    * thread; may be NULL */
     void *cancelled_self;
     void *print_to; /* FILE * of the script's print(); default stdout */
 } dbo_sandbox_limits;

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,9 +189,9 @@ static void mistakes_of_a_run_carry_the_line(void **state)
 
 static bool after_a_while(void *unused)
 {
-    static int calls;
+    static atomic_int calls; /* asked by the script's thread and by the one that waits */
     (void)unused;
-    return ++calls > 3;
+    return atomic_fetch_add(&calls, 1) > 3;
 }
 
 static void a_run_can_be_interrupted(void **state)
