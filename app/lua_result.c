@@ -107,12 +107,12 @@ static void push_slices(lua_State *L, const dbo_outcome *outcome)
     lua_createtable(L, (int)result->num_ranks, 1);
     lua_newtable(L); /* by class */
     for (uint32_t rank = 0; rank < result->num_ranks; rank++) {
-        uint32_t class_ = outcome->on.class_of[rank];
-        if (lua_rawgeti(L, -1, class_) == LUA_TNIL) {
+        uint32_t class_index = outcome->on.class_of[rank];
+        if (lua_rawgeti(L, -1, class_index) == LUA_TNIL) {
             lua_pop(L, 1);
             push_slices_of(L, result, rank);
             lua_pushvalue(L, -1);
-            lua_rawseti(L, -3, class_);
+            lua_rawseti(L, -3, class_index);
         }
         lua_rawseti(L, -3, rank);
     }

@@ -15,6 +15,11 @@
 #define RECORDING "dbo.recording"
 #define SERIALS   "dbo.recordings" /* registry key: how many parts were recorded so far */
 
+/* What a script holds. */
+typedef struct dbo_schedule_box {
+    dbo_template *t;
+} dbo_schedule_box;
+
 typedef struct dbo_schedule_keys {
     char name[DBO_TEMPLATE_NAME];
     uint32_t num_ubatches, layers;
@@ -56,9 +61,9 @@ static int collect_recording(lua_State *L)
 
 static int collect_schedule(lua_State *L)
 {
-    dbo_template **t = lua_touserdata(L, 1);
-    dbo_template_release(*t);
-    *t = NULL;
+    dbo_schedule_box *box = lua_touserdata(L, 1);
+    dbo_template_release(box->t);
+    box->t = NULL;
     return 0;
 }
 
@@ -157,16 +162,16 @@ static int make_schedule(lua_State *L)
     compare(L, first, record(L, &keys, 2));
     if (dbo_template_check(first->t, &err) != DBO_OK)
         dbo_lua_raise(L, &here, "layer", &err);
-    dbo_template **made = lua_newuserdatauv(L, sizeof *made, 0);
-    *made = dbo_template_retain(first->t);
+    dbo_schedule_box *made = lua_newuserdatauv(L, sizeof *made, 0);
+    made->t = dbo_template_retain(first->t);
     luaL_setmetatable(L, DBO_LUA_SCHEDULE);
     return 1;
 }
 
 dbo_template *dbo_lua_schedule(lua_State *L, int index)
 {
-    dbo_template **t = luaL_testudata(L, index, DBO_LUA_SCHEDULE);
-    return t ? *t : NULL;
+    const dbo_schedule_box *box = luaL_testudata(L, index, DBO_LUA_SCHEDULE);
+    return box ? box->t : NULL;
 }
 
 static void new_metatable(lua_State *L, const char *name, lua_CFunction collect)

@@ -131,10 +131,11 @@ static uint16_t need_handle(lua_State *L, const dbo_recording *r, int index, dbo
 {
     const dbo_handle *handle = luaL_testudata(L, index, HANDLE);
     if (!handle || handle->kind != kind)
-        refuse(L, NULL,
-               kind == HANDLE_TRANSFER ? "a handle that u.post() gave is needed here"
-                                       : "an event is needed here: what u.event() or "
-                                         "u.get_previous_event() gave, or a name");
+        return (uint16_t)refuse(L, NULL,
+                                kind == HANDLE_TRANSFER
+                                    ? "a handle that u.post() gave is needed here"
+                                    : "an event is needed here: what u.event() or "
+                                      "u.get_previous_event() gave, or a name");
     if (handle->serial != r->serial)
         refuse(L, "Share events by name: u.record(\"x\"), u.wait(\"x\").",
                "a handle belongs to the ubatch that made it, and cannot be carried to another");

@@ -52,13 +52,18 @@ typedef struct dbo_canvas {
 /* log2 of a number above 0 by halving and squaring: the same bits everywhere. */
 static double log_of(double x)
 {
-    double log = 0, bit = 0.5;
-    for (; x >= 2; x /= 2)
+    double log = 0, bit = 1;
+    while (x >= 2) {
+        x /= 2;
         log += 1;
-    for (; x < 1; x *= 2)
+    }
+    while (x < 1) {
+        x *= 2;
         log -= 1;
-    for (; bit > 1e-7; bit /= 2) {
+    }
+    for (int i = 0; i < 24; i++) {
         x *= x;
+        bit /= 2;
         if (x >= 2) {
             x /= 2;
             log += bit;

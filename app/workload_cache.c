@@ -145,7 +145,7 @@ static dbo_status allot_all(dbo_request_list *list, dbo_prefixes *prefixes, uint
         const dbo_request_cache *cache = &list->cache[i];
         DBO_TRY(check_named(list, i, block_size, err));
         total += blocks_of(&list->requests[i], block_size);
-        for (uint32_t b = 0; b < cache->num_blocks; b++)
+        for (uint32_t b = 0; cache->blocks && b < cache->num_blocks; b++)
             if (cache->blocks[b] >= next)
                 next = (int64_t)cache->blocks[b] + 1;
     }

@@ -1,6 +1,7 @@
 /* template.c: growing, sharing, comparing and filling in of templates (template.h). */
 #include "core/template.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,7 @@ dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_e
         return NULL;
     }
     atomic_init(&t->holders, 1);
-    size_t length = strlen(name);
-    length = length < sizeof t->name ? length : sizeof t->name - 1;
-    memcpy(t->name, name, length);
+    snprintf(t->name, sizeof t->name, "%s", name);
     dbo_arena_init(&t->arena, 0);
     dbo_program_builder_init(&t->builder, t->name, num_ubatches);
     return t;
@@ -146,7 +145,7 @@ static void fill_post(dbo_program_post *post, const dbo_layer_costs *costs)
 
 static void *duplicate(const void *array, size_t count, size_t size, bool *failed)
 {
-    void *copy = malloc(count * size + 1);
+    void *copy = calloc(count + 1, size);
     if (copy && count > 0)
         memcpy(copy, array, count * size);
     *failed = *failed || !copy;

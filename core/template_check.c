@@ -213,11 +213,14 @@ dbo_status dbo_template_check(const dbo_template *t, dbo_error *err)
     p.flying = calloc(handles, sizeof *p.flying);
     p.posted = calloc(handles, sizeof *p.posted);
     p.owner = calloc(handles, sizeof *p.owner);
-    dbo_status status = p.flying && p.posted && p.owner
-                            ? check_events(&p, err)
-                            : dbo_fail_memory(err, "a schedule's check");
-    if (status == DBO_OK)
-        status = play_all(&p, err);
+    dbo_status status = DBO_OK;
+    if (!p.flying || !p.posted || !p.owner) {
+        status = dbo_fail_memory(err, "a schedule's check");
+    } else {
+        status = check_events(&p, err);
+        if (status == DBO_OK)
+            status = play_all(&p, err);
+    }
     free(p.flying);
     free(p.posted);
     free(p.owner);

@@ -60,8 +60,9 @@ static void expect_codes(const dbo_program *program, uint32_t ubatch, const char
 {
     char text[512] = "";
     for (uint32_t i = 0; i < program->num_instrs[ubatch]; i++) {
-        strcat(text, i ? " " : "");
-        strcat(text, dbo_code_name((dbo_code)program->instrs[ubatch][i].code));
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s", i ? " " : "",
+                 dbo_code_name((dbo_code)program->instrs[ubatch][i].code));
     }
     assert_string_equal(text, codes);
 }
@@ -243,7 +244,7 @@ static double layer_us(const char *text)
 {
     dbo_experiment e;
     dbo_error err = {0};
-    dbo_outcome outcome;
+    dbo_outcome outcome = {0};
     const dbo_simulate_options options = {0};
     if (load(text, &e, &err) != DBO_OK || dbo_simulate(&e, &options, &outcome, &err) != DBO_OK)
         fail_msg("%s", err.message);
