@@ -1,10 +1,10 @@
 /* executor.c: the ring of turns, with fibers.
  *
- * Invariant: exactly one context of the rank runs; every other living ubatch waits for its event.
- * So a hand-off sets the next one's event and switches straight to it. Only when the next has ended
- * does somebody look for another whose event is set. Nobody: the ring is stuck, and all are
- * released with DBO_ABORTED. Ubatch 0 runs on the caller's own stack. The thread executor is in
- * executor_thread.c.
+ * Invariant: exactly one context of the rank runs, and the switch is the baton: a hand-off goes
+ * straight to the next, and no event is ever set. Only when the next has ended there is somebody
+ * else to be found: the others wait for ever, the ring is stuck, and all are released with
+ * DBO_ABORTED, the lowest first. Ubatch 0 runs on the caller's own stack. Who lives and whether the
+ * run is aborted stands in the ring (core/ring.h); the thread executor is in executor_thread.c.
  */
 #include "core/executor_impl.h"
 
@@ -12,13 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Records the first failure of a run; later ones are its consequences. */
 void dbo_executor_note_failure(dbo_executor *ex, uint32_t ubatch, dbo_status status,
                                const dbo_error *error)
 {
-    if (ex->aborted)
-        return;
-    ex->aborted = true;
     ex->failure = *error;
     if (error->status == DBO_OK)
         dbo_fail(&ex->failure, status, NULL, "%s", dbo_status_text(status));
@@ -30,11 +26,11 @@ void dbo_executor_note_deadlock(dbo_executor *ex)
 {
     char names[128] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < ex->num; i++)
-        if (!ex->slots[i].done && used < sizeof names - 16)
+    uint32_t living = dbo_ring_living(&ex->ring);
+    for (uint32_t i = 0; i < ex->ring.num; i++)
+        if ((living & dbo_ring_bit(i)) && used < sizeof names - 16)
             used +=
                 (size_t)snprintf(names + used, sizeof names - used, "%s%u", used ? ", " : "", i);
-    ex->aborted = true;
     dbo_fail(&ex->failure, DBO_DEADLOCK, "All ubatches must yield equally often.",
              "ubatch %s waits for a turn that nobody will give: its predecessor in the ring has "
              "ended",
@@ -43,60 +39,37 @@ void dbo_executor_note_deadlock(dbo_executor *ex)
 
 /* ---- fibers ---- */
 
-/* The living ubatch to continue: one with its event set, or any when all are being released. */
-static dbo_executor_slot *runnable(dbo_executor *ex, bool *living)
-{
-    *living = false;
-    for (uint32_t i = 0; i < ex->num; i++) {
-        dbo_executor_slot *slot = &ex->slots[i];
-        if (slot->done)
-            continue;
-        *living = true;
-        if (slot->event || ex->aborted)
-            return slot;
-    }
-    return NULL;
-}
-
-/* Who goes on when the next of the ring cannot: whoever has a baton; nobody has: the ring is stuck,
- * and all are released. The runner when all have ended. */
+/* Who goes on when the next of the ring does not: the lowest that lives, only to end; the runner
+ * when all have ended. If nobody has failed so far, it is now that the ring is stuck. */
 static dbo_context *successor(dbo_executor *ex)
 {
-    bool living;
-    dbo_executor_slot *slot = runnable(ex, &living);
-    if (!slot && living) {
+    uint32_t living = dbo_ring_living(&ex->ring);
+    if (!living)
+        return ex->runner;
+    if (dbo_ring_abort(&ex->ring))
         dbo_executor_note_deadlock(ex);
-        slot = runnable(ex, &living);
-    }
-    return slot ? slot->context : ex->runner;
+    return ex->slots[__builtin_ctz(living)].context;
 }
 
-static inline dbo_executor_slot *next_of(dbo_executor *ex, uint32_t me)
-{
-    return &ex->slots[me + 1 == ex->num ? 0 : me + 1];
-}
-
-/* One ubatch from its first turn to its end, which gives the baton on. */
-static void run_ubatch(dbo_executor_slot *slot)
+/* One ubatch from its first turn to its end; returns who goes on. */
+static dbo_context *run_ubatch(dbo_executor_slot *slot)
 {
     dbo_executor *ex = slot->executor;
-    uint32_t me = (uint32_t)(slot - ex->slots);
+    dbo_ring *ring = &ex->ring;
+    uint32_t me = (uint32_t)(slot - ex->slots), next = dbo_ring_next(ring, me);
     dbo_error error = {0};
-    slot->event = false;
-    dbo_status status = ex->aborted ? DBO_ABORTED : ex->fn(ex->arg, me, &error);
-    slot->done = true;
-    if (status != DBO_OK)
+    dbo_status status = ring->aborted ? DBO_ABORTED : ex->fn(ex->arg, me, &error);
+    ring->done |= dbo_ring_bit(me);
+    if (status != DBO_OK && dbo_ring_abort(ring))
         dbo_executor_note_failure(ex, me, status, &error);
-    next_of(ex, me)->event = true;
+    bool goes_on = !ring->aborted && !(ring->done & dbo_ring_bit(next));
+    return goes_on ? ex->slots[next].context : successor(ex);
 }
 
 static void fiber_body(void *arg)
 {
-    dbo_executor_slot *slot = arg;
-    for (;;) {
-        run_ubatch(slot);
-        dbo_context_switch(successor(slot->executor));
-    }
+    for (;;)
+        dbo_context_switch(run_ubatch(arg));
 }
 
 /* Ubatch 0 has the runner's own context, which would only wait; the others have one each, kept from
@@ -104,7 +77,7 @@ static void fiber_body(void *arg)
 static dbo_status make_contexts(dbo_executor *ex, dbo_error *err)
 {
     ex->runner = dbo_context_self();
-    for (uint32_t i = 0; i < ex->num; i++) {
+    for (uint32_t i = 0; i < ex->ring.num; i++) {
         dbo_executor_slot *slot = &ex->slots[i];
         slot->executor = ex;
         if (i == 0)
@@ -117,32 +90,28 @@ static dbo_status make_contexts(dbo_executor *ex, dbo_error *err)
     return DBO_OK;
 }
 
+/* A switch comes back to ubatch 0's hand-offs while it lives, and to here when all have ended. */
 static dbo_status run_fibers(dbo_executor *ex, dbo_error *err)
 {
     DBO_TRY(make_contexts(ex, err));
-    ex->slots[0].event = true;
-    run_ubatch(&ex->slots[0]);
-    for (;;) {
-        dbo_context *to = successor(ex);
-        if (to == ex->runner)
-            return DBO_OK;
+    dbo_context *to = run_ubatch(&ex->slots[0]);
+    if (to != ex->runner)
         dbo_context_switch(to);
-    }
+    return DBO_OK;
 }
 
 static dbo_status handoff_fibers(dbo_executor *ex, uint32_t me)
 {
-    dbo_executor_slot *own = &ex->slots[me], *next = next_of(ex, me);
-    if (__builtin_expect(ex->aborted, 0))
+    const dbo_ring *ring = &ex->ring;
+    uint32_t next = dbo_ring_next(ring, me);
+    if (__builtin_expect(ring->aborted, 0))
         return DBO_ABORTED;
-    if (__builtin_expect(own->event, 0))
-        return DBO_INTERNAL; /* a baton for me while I run */
-    next->event = true;
-    dbo_context *to = __builtin_expect(next->done, 0) ? successor(ex) : next->context;
-    if (to != own->context)
+    dbo_context *to = ex->slots[next].context;
+    if (__builtin_expect((ring->done >> next) & 1, 0))
+        to = successor(ex);
+    if (to != ex->slots[me].context)
         dbo_context_switch(to);
-    own->event = false;
-    return __builtin_expect(ex->aborted, 0) ? DBO_ABORTED : DBO_OK;
+    return __builtin_expect(ring->aborted, 0) ? DBO_ABORTED : DBO_OK;
 }
 
 /* ---- both kinds ---- */
@@ -150,6 +119,11 @@ static dbo_status handoff_fibers(dbo_executor *ex, uint32_t me)
 dbo_executor *dbo_executor_create(dbo_context_kind kind, uint32_t max_ubatches,
                                   dbo_fiber_pool *pool, dbo_error *err)
 {
+    if (max_ubatches > DBO_RING_MAX) {
+        dbo_fail(err, DBO_LIMIT, NULL, "an executor for %u ubatches was asked, %u are possible",
+                 max_ubatches, DBO_RING_MAX);
+        return NULL;
+    }
     dbo_executor *ex = calloc(1, sizeof *ex + max_ubatches * sizeof ex->slots[0]);
     if (!ex) {
         dbo_fail_memory(err, "an executor");
@@ -194,15 +168,12 @@ dbo_status dbo_executor_run(dbo_executor *ex, uint32_t num_ubatches, dbo_executo
     if (ex->kind == DBO_CONTEXT_FIBER && dbo_context_kind_of(dbo_context_self()) != ex->kind)
         return dbo_fail(err, DBO_INVALID, "Make the executor of the kind of its caller's context.",
                         "an executor of fibers cannot run in a context that is a thread");
-    ex->num = num_ubatches;
+    dbo_ring_init(&ex->ring, num_ubatches);
     ex->fn = fn;
     ex->arg = arg;
-    ex->aborted = false;
     memset(&ex->failure, 0, sizeof ex->failure);
-    for (uint32_t i = 0; i < num_ubatches; i++)
-        ex->slots[i].event = ex->slots[i].done = ex->slots[i].released = false;
     DBO_TRY(ex->kind == DBO_CONTEXT_FIBER ? run_fibers(ex, err) : dbo_executor_thread_run(ex, err));
-    if (!ex->aborted)
+    if (!ex->ring.aborted)
         return DBO_OK;
     if (err)
         *err = ex->failure;

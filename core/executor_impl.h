@@ -3,38 +3,33 @@
 #define DBO_EXECUTOR_IMPL_H
 
 #include "core/executor.h"
+#include "core/ring.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 
 typedef struct dbo_executor_slot {
     dbo_context *context; /* fibers only: where the ubatch continues */
     dbo_executor *executor;
-    bool event; /* the baton is here */
-    bool waiting;
-    bool done;
-    bool released; /* threads: after an abort, the turn is mine until I end */
     pthread_t thread;
     pthread_cond_t wake;
 } dbo_executor_slot;
 
 struct dbo_executor {
     dbo_context_kind kind;
-    uint32_t max, num;
+    uint32_t max;
+    dbo_ring ring; /* whose turn it is; threads: under the lock */
     dbo_fiber_pool *pool;
     dbo_executor_fn fn;
     void *arg;
     dbo_context *runner;
-    bool aborted;
     dbo_error failure;
-    pthread_mutex_t lock;   /* threads: guards events, waiting, done, aborted, failure, arrived,
-                             * begun */
+    pthread_mutex_t lock;   /* threads: guards the ring and the failure */
     pthread_cond_t arrival; /* threads: the barrier before the first baton */
-    uint32_t arrived;
-    bool begun;
     dbo_executor_slot slots[];
 };
 
+/* The run has failed: keeps the error of the ubatch that failed first, or writes the sentence of a
+ * deadlock. Called once a run, by whom the ring told that the run is aborted from now on. */
 void dbo_executor_note_failure(dbo_executor *executor, uint32_t ubatch, dbo_status status,
                                const dbo_error *error);
 void dbo_executor_note_deadlock(dbo_executor *executor);
