@@ -73,7 +73,9 @@ static inline uint32_t dbo_ring_bit(uint32_t ubatch)
 
 static inline uint32_t dbo_ring_next(const dbo_ring *ring, uint32_t me)
 {
-    return me + 1 == ring->num ? 0 : me + 1;
+    if (__builtin_expect(me + 1 == ring->num, 0))
+        return 0;
+    return me + 1;
 }
 
 static inline uint32_t dbo_ring_living(const dbo_ring *ring)
