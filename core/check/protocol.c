@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define NO_PARENT          UINT32_MAX
+#define FIRST_STATES       1024u
 #define DEFAULT_MAX_STATES (4u << 20)
 
 typedef struct node {
@@ -50,36 +51,36 @@ static uint32_t *slot_of(const explorer *x, const protocol_state *state)
     return &x->table[i];
 }
 
-/* Room for one more state; the table stays at most half full. */
-static dbo_status grow(explorer *x)
+/* Room for `cap` states; the table is at most half full. */
+static dbo_status make_room(explorer *x, uint32_t cap)
 {
-    if (x->num == x->max)
-        return dbo_fail(x->err, DBO_LIMIT, "Explore a shorter program, or raise max_states.",
-                        "the protocol has more than %u states", x->max);
-    if (x->num < x->cap)
-        return DBO_OK;
-    uint32_t cap = x->cap ? x->cap * 2 : 1024;
-    node *nodes = realloc(x->nodes, cap * sizeof *nodes);
-    if (!nodes)
-        return dbo_fail_memory(x->err, "the states of the protocol");
-    x->nodes = nodes;
-    uint32_t *table = calloc(cap * 2, sizeof *table);
-    if (!table)
-        return dbo_fail_memory(x->err, "the states of the protocol");
+    node *nodes = realloc(x->nodes, (size_t)cap * sizeof *nodes);
+    if (nodes)
+        x->nodes = nodes;
+    uint32_t *table = calloc((size_t)cap * 2, sizeof *table);
+    if (!nodes || !table) {
+        free(table);
+        dbo_fail_memory(x->err, "the states of the protocol");
+        return DBO_NO_MEMORY;
+    }
     free(x->table);
     x->table = table;
     x->table_size = cap * 2;
     x->cap = cap;
     for (uint32_t i = 0; i < x->num; i++)
-        *slot_of(x, &x->nodes[i].state) = i + 1;
+        *slot_of(x, &nodes[i].state) = i + 1;
     return DBO_OK;
 }
 
 static dbo_status add(explorer *x, const protocol_state *state, uint32_t parent, uint32_t choice)
 {
-    if (x->table && *slot_of(x, state))
+    if (*slot_of(x, state))
         return DBO_OK;
-    DBO_TRY(grow(x));
+    if (x->num == x->max)
+        return dbo_fail(x->err, DBO_LIMIT, "Explore a shorter program, or raise max_states.",
+                        "the protocol has more than %u states", x->max);
+    if (x->num == x->cap)
+        DBO_TRY(make_room(x, x->cap * 2));
     x->nodes[x->num] = (node){.state = *state, .parent = parent, .choice = (uint8_t)choice};
     *slot_of(x, state) = ++x->num;
     return DBO_OK;
@@ -225,8 +226,8 @@ static dbo_status find_cycle(explorer *x, uint32_t *stack, uint8_t *next, uint8_
 
 static dbo_status every_way_ends(explorer *x)
 {
-    uint32_t *stack = calloc(x->num, sizeof *stack);
-    uint8_t *next = calloc(x->num, 1), *colour = calloc(x->num, 1);
+    uint32_t *stack = calloc(x->num + 1u, sizeof *stack);
+    uint8_t *next = calloc(x->num + 1u, 1), *colour = calloc(x->num + 1u, 1);
     dbo_status status = DBO_NO_MEMORY;
     if (stack && next && colour)
         status = find_cycle(x, stack, next, colour);
@@ -244,11 +245,12 @@ static dbo_status search(explorer *x)
     protocol_state start;
     dbo_protocol_result *r = x->result;
     dbo_protocol_start(x->o, &start);
+    DBO_TRY(make_room(x, FIRST_STATES));
     DBO_TRY(add(x, &start, NO_PARENT, 0));
     for (uint32_t i = 0; i < x->num && r->finding == DBO_PROTOCOL_SOUND; i++)
         DBO_TRY(expand(x, i));
     r->states = x->num;
-    r->longest = length_to(x, x->num - 1);
+    r->longest = x->num > 0 ? length_to(x, x->num - 1) : 0;
     r->memory_bytes = x->cap * sizeof *x->nodes + x->table_size * sizeof *x->table;
     if (r->finding == DBO_PROTOCOL_SOUND && !(x->o->ignore & 1u << DBO_PROTOCOL_LIVELOCK))
         DBO_TRY(every_way_ends(x));

@@ -409,7 +409,7 @@ static bool late_hook(move *m, uint32_t me)
 /* ---- all steps ---- */
 
 static bool (*const steps[])(move *, uint32_t) = {
-#define PLACE_STEP(enumerator, step, function, words) [enumerator] = step,
+#define PLACE_STEP(enumerator, step, function, words) [enumerator] = (step),
     PROTOCOL_PLACE_MAP(PLACE_STEP)
 #undef PLACE_STEP
 };
