@@ -44,9 +44,9 @@ static const struct {
     const row *rows;
     size_t count;
 } sections[] = {
-#define SECTION(name, rows)                    \
-    {                                          \
-        name, rows, sizeof rows / sizeof *rows \
+#define SECTION(name, rows)                           \
+    {                                                 \
+        (name), (rows), sizeof(rows) / sizeof *(rows) \
     }
     SECTION("words", word_rows),
     SECTION("rules", rule_rows),
@@ -80,7 +80,9 @@ bool dbo_term_at(size_t index, dbo_term *out)
 
 static char plain(char c)
 {
-    return c == '-' || c == '_' ? ' ' : (char)tolower((unsigned char)c);
+    if (c == '-' || c == '_')
+        return ' ';
+    return (char)tolower((unsigned char)c);
 }
 
 static bool is_same(const char *a, const char *b)

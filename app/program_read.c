@@ -18,6 +18,16 @@ typedef struct reader {
 
 /* ---- names ---- */
 
+static dbo_status copy_text(reader *r, const char *text, char **out, dbo_error *err)
+{
+    size_t size = strlen(text) + 1;
+    *out = DBO_ARENA_ARRAY(&r->file->arena, char, size);
+    if (!*out)
+        return dbo_fail_memory(err, "the names of a program");
+    memcpy(*out, text, size);
+    return DBO_OK;
+}
+
 static dbo_status push_name(reader *r, dbo_name_list *list, const char *name, dbo_error *err)
 {
     if (list->count == list->capacity) {
@@ -30,11 +40,8 @@ static dbo_status push_name(reader *r, dbo_name_list *list, const char *name, db
         list->names = grown;
         list->capacity = larger;
     }
-    size_t size = strlen(name) + 1;
-    char *copy = DBO_ARENA_ARRAY(&r->file->arena, char, size);
-    if (!copy)
-        return dbo_fail_memory(err, "the names of a program");
-    memcpy(copy, name, size);
+    char *copy;
+    DBO_TRY(copy_text(r, name, &copy, err));
     list->names[list->count++] = copy;
     return DBO_OK;
 }
@@ -336,12 +343,12 @@ static dbo_status read_streams(reader *r, const dbo_json_value *root, dbo_error 
     DBO_TRY(dbo_json_opt_array(root, "streams", &list, err));
     for (size_t i = 0; i < dbo_json_count(list); i++) {
         char name[128];
-        dbo_name_list copy = {0};
+        char *copy;
         DBO_TRY(name_of(dbo_json_at(list, i), "streams", name, sizeof name, err));
         if (strcmp(name, "compute") == 0 || strcmp(name, "comm") == 0)
             continue;
-        DBO_TRY(push_name(r, &copy, name, err)); /* the program borrows it */
-        (void)dbo_program_add_stream(&r->builder, copy.names[0]);
+        DBO_TRY(copy_text(r, name, &copy, err)); /* the program borrows it */
+        (void)dbo_program_add_stream(&r->builder, copy);
     }
     return DBO_OK;
 }
@@ -350,7 +357,7 @@ static dbo_status read_one_buffer(reader *r, const dbo_json_value *buffer, dbo_e
 {
     const dbo_json_value *value;
     char name[128];
-    uint8_t pool;
+    uint8_t pool = DBO_STREAM_COMPUTE;
     int64_t bytes = 0;
     bool workspace = false, input = false;
     DBO_TRY(dbo_json_need(buffer, "name", &value, err));

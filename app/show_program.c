@@ -199,21 +199,22 @@ static void add_layers(const dbo_plan *plan, uint32_t layer, dbo_strbuf *out)
 static dbo_status make_plan(const dbo_outcome *outcome, uint32_t layer, dbo_plan *plan,
                             dbo_error *err)
 {
-    if (outcome->on.results[outcome->on.class_of[outcome->rank]].cut.num_ubatches == 0)
-        return dbo_fail(err, DBO_INVALID, NULL, "no rank has a token to run: there is no program");
+    if (outcome->on.results[outcome->on.class_of[outcome->rank]].cut.num_ubatches == 0) {
+        dbo_fail(err, DBO_INVALID, NULL, "no rank has a token to run: there is no program");
+        return DBO_INVALID;
+    }
     DBO_TRY(dbo_outcome_plan(outcome, outcome->rank, plan, err));
-    if (layer < plan->num_layers)
+    if (layer < plan->num_layers && plan->kind_of_layer)
         return DBO_OK;
-    dbo_status status =
-        dbo_fail(err, DBO_INVALID, NULL, "there is no layer %u: %u run", layer, plan->num_layers);
+    dbo_fail(err, DBO_INVALID, NULL, "there is no layer %u: %u run", layer, plan->num_layers);
     dbo_plan_fini(plan);
-    return status;
+    return DBO_INVALID;
 }
 
 dbo_status dbo_show_program(const dbo_outcome *outcome, uint32_t layer, bool ascii, dbo_strbuf *out,
                             dbo_error *err)
 {
-    dbo_plan plan;
+    dbo_plan plan = {0};
     machine m;
     DBO_TRY(make_plan(outcome, layer, &plan, err));
     machine_init(&m, outcome->result.experiment);
@@ -238,7 +239,7 @@ dbo_status dbo_show_program(const dbo_outcome *outcome, uint32_t layer, bool asc
 dbo_status dbo_show_program_json(const dbo_outcome *outcome, uint32_t layer, dbo_json_writer *out,
                                  dbo_error *err)
 {
-    dbo_plan plan;
+    dbo_plan plan = {0};
     machine m;
     DBO_TRY(make_plan(outcome, layer, &plan, err));
     machine_init(&m, outcome->result.experiment);

@@ -311,7 +311,7 @@ static dbo_status show_turns(stepper *s, const dbo_layers *layers, const keyboar
             return dbo_fail_memory(err, "a turn");
         fputs(dbo_strbuf_text(&s->text), out);
         fputs(k->is_terminal ? "(any key: the next turn, q: end)\n" : "\n", out);
-        fflush(out);
+        (void)fflush(out);
         dbo_strbuf_clear(&s->text);
         if (ferror(out) || (number + 1 < s->num_turns && !next_step(k, cancelled)))
             break;

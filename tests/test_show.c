@@ -292,12 +292,16 @@ static void files_are_read(void **state)
         "{\"i\": \"HOOK_SET\", \"handle\": \"h\"}, {\"i\": \"HOOK_RUN\"},"
         "{\"i\": \"HOST_WAIT\", \"event\": 7}, {\"i\": \"HOST_WAIT\", \"handle\": \"h\"},"
         "{\"i\": \"OP\"}]]}";
-    dbo_program_file file;
+    dbo_program_file file = {0};
     dbo_error err = {0};
     if (read_text(text, &file, &err) != DBO_OK)
         fail_msg("%s", err.message);
     const dbo_program *p = &file.program;
     const dbo_instr *in = p->instrs[0];
+    if (!in || !p->buffers || !p->ops || !p->posts) {
+        fail_msg("an empty program");
+        return;
+    }
     assert_int_equal(p->num_instrs[0], 9);
     assert_int_equal(p->num_streams, 3);
     assert_string_equal(p->stream_names[2], "copy");

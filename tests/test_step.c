@@ -45,6 +45,13 @@ static size_t count(const char *words)
     return found;
 }
 
+static double number_after(const char *text, const char *words)
+{
+    const char *at = strstr(text, words);
+    assert_non_null(at);
+    return strtod(at + strlen(words), NULL);
+}
+
 /* ---- --layers ---- */
 
 static void layers_are_read(void **state)
@@ -68,12 +75,11 @@ static void layers_are_shown(void **state)
     assert_int_equal(run("dbo run " DECODE " --layers 4:5"), 0);
     assert_int_equal(count("Layers 4 to 5 of rank 0\n"), 1);
     /* two layers take twice the steady layer, off and on */
-    double off = 0, on = 0, layer_off = 0, layer_on = 0;
-    assert_int_equal(sscanf(strstr(printed, "DBO off: "), "DBO off: %lf", &off), 1);
-    assert_int_equal(sscanf(strstr(printed, "DBO on: "), "DBO on: %lf", &on), 1);
-    assert_int_equal(sscanf(strstr(printed, "layer, steady state"),
-                            "layer, steady state %lf µs %lf", &layer_off, &layer_on),
-                     2);
+    double off = number_after(printed, "DBO off: "), on = number_after(printed, "DBO on: ");
+    const char *row = strstr(printed, "layer, steady state");
+    assert_non_null(row);
+    double layer_off = number_after(row, "layer, steady state");
+    double layer_on = number_after(row, "µs");
     assert_true(off > 2 * layer_off - 1 && off < 2 * layer_off + 1);
     assert_true(on > 2 * layer_on - 1 && on < 2 * layer_on + 1);
     assert_int_equal(run("dbo run " DECODE " --layers 61"), 2);

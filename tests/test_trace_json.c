@@ -211,11 +211,15 @@ static size_t spans_in(const dbo_trace_json_run *run)
 
 static void check_script(const char *script, size_t min_arrows)
 {
-    dbo_outcome outcome;
-    dbo_experiment experiment;
+    dbo_outcome outcome = {0};
+    dbo_experiment experiment = {0};
     dbo_trace_json_run runs[2];
-    written first, second;
+    written first = {0}, second = {0};
     simulate(script, &outcome, &experiment);
+    if (!outcome.off.results || !outcome.on.results) {
+        fail_msg("%s has no results", script);
+        return;
+    }
     make_runs(&outcome, experiment.hardware.sms, runs);
     write_runs(runs, 2, &first);
     write_runs(runs, 2, &second);
@@ -235,14 +239,14 @@ static void check_script(const char *script, size_t min_arrows)
 static void low_latency(void **state)
 {
     (void)state;
-    check_script("deepseek-v3-decode.lua", 4 * 2 * 3 * 2);
+    check_script("deepseek-v3-decode.lua", (size_t)4 * 2 * 3 * 2);
 }
 
 /* HT: an arrow to each transfer and one from each dispatch, at least. */
 static void high_throughput(void **state)
 {
     (void)state;
-    check_script("deepseek-v3-prefill.lua", 4 * 3 * 3);
+    check_script("deepseek-v3-prefill.lua", (size_t)4 * 3 * 3);
 }
 
 /* ---- by hand ---- */
@@ -272,7 +276,7 @@ static void slices_by_hand(void **state)
 {
     (void)state;
     dbo_trace trace;
-    written w;
+    written w = {0};
     dbo_trace_init(&trace);
     add(&trace, DBO_KIND_A0, 0, 0, 0, 900);
     add(&trace, DBO_KIND_A0, 1, 0, 1000, 1500);
@@ -297,7 +301,7 @@ static void empty_trace(void **state)
 {
     (void)state;
     dbo_trace trace;
-    written w;
+    written w = {0};
     dbo_trace_init(&trace);
     const dbo_trace_json_run run = {"nothing", &trace, 1, 0, 1, 0};
     write_runs(&run, 1, &w);
