@@ -3,6 +3,7 @@
 #include "app/lua_load.h"
 #include "app/program_json.h"
 #include "app/show.h"
+#include "core/prng.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -361,6 +362,45 @@ static void bad_files(void **state)
     }
 }
 
+/* Bytes changed, lost and doubled: read or refused with a sentence, never harmed by. */
+static void mutated_files_do_no_harm(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"\"OP\"",    "\"A2A_POST\"", "null", "-1",
+                                         "9",         "[]",           "{}",   "\"compute\"",
+                                         "\"event\"", "\"handle\"",   "1e99", ","};
+    static const char start[] =
+        "{\"num_ubatches\": 2, \"streams\": [\"compute\", \"x\"], \"buffers\": [{\"name\": \"b\","
+        " \"bytes\": 8}], \"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"OP\","
+        " \"us\": 1, \"reads\": [\"b\"], \"stream\": \"x\"}, {\"i\": \"YIELD\"}],"
+        " [{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": 1, \"prev_event\": 2},"
+        " {\"i\": \"HOOK_SET\", \"handle\": 1}, {\"i\": \"HOST_WAIT\", \"event\": 2}]]}";
+    dbo_prng prng;
+    uint32_t fine = 0;
+    dbo_prng_init(&prng, 1, 0);
+    for (uint32_t round = 0; round < 4000; round++) {
+        char text[1024];
+        dbo_program_file file;
+        dbo_error err = {0};
+        memcpy(text, start, sizeof start);
+        for (uint64_t n = dbo_prng_below(&prng, 3) + 1; n > 0; n--) {
+            const char *piece = pieces[dbo_prng_below(&prng, NUM(pieces))];
+            size_t at = (size_t)dbo_prng_below(&prng, strlen(text));
+            size_t lost = (size_t)dbo_prng_below(&prng, 6), length = strlen(text);
+            lost = lost > length - at ? length - at : lost;
+            memmove(text + at + strlen(piece), text + at + lost, length - at - lost + 1);
+            memcpy(text + at, piece, strlen(piece));
+        }
+        if (read_text(text, &file, &err) == DBO_OK) {
+            fine++;
+            dbo_program_file_fini(&file);
+        } else {
+            assert_true(err.message[0] != '\0');
+        }
+    }
+    assert_true(fine > 0 && fine < 4000);
+}
+
 /* ---- vLLM's groups of keys ---- */
 
 static void groups_of_keys(void **state)
@@ -392,6 +432,7 @@ int main(void)
         cmocka_unit_test(programs_read_back),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(bad_files),
+        cmocka_unit_test(mutated_files_do_no_harm),
         cmocka_unit_test(groups_of_keys),
     };
     return cmocka_run_group_tests_name("show", tests, NULL, NULL);
