@@ -389,7 +389,8 @@ static void mutated_files_do_no_harm(void **state)
             size_t lost = (size_t)dbo_prng_below(&prng, 6), length = strlen(text);
             lost = lost > length - at ? length - at : lost;
             memmove(text + at + strlen(piece), text + at + lost, length - at - lost + 1);
-            memcpy(text + at, piece, strlen(piece));
+            for (size_t i = 0; piece[i]; i++)
+                text[at + i] = piece[i];
         }
         if (read_text(text, &file, &err) == DBO_OK) {
             fine++;
