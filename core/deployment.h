@@ -8,15 +8,18 @@
 #include "core/log.h"
 #include "core/model_ops.h"
 #include "core/model_spec.h"
+#include "core/ref/ref_model.h"
 #include "core/schedule.h"
 
 typedef struct dbo_deployment {
-    const dbo_config *config;     /* resolved */
-    const dbo_model_spec *model;  /* or NULL: */
-    const dbo_layer_costs *fixed; /* every ubatch's layer takes this, whatever its tokens */
-    const dbo_schedule *schedule; /* of split layers of experts; NULL: config->schedule's */
-    uint32_t num_layers;          /* that run; the first model->first_k_dense are dense */
-    uint32_t ep_size;             /* ranks that share the experts */
+    const dbo_config *config;      /* resolved */
+    const dbo_model_spec *model;   /* or NULL: */
+    const dbo_layer_costs *fixed;  /* every ubatch's layer takes this, whatever its tokens */
+    const dbo_schedule *schedule;  /* of split layers of experts; NULL: config->schedule's */
+    uint32_t num_layers;           /* that run; the first model->first_k_dense are dense */
+    uint32_t ep_size;              /* ranks that share the experts */
+    const dbo_ref_limits *numbers; /* tensors are real ones, of the reference (numeric.h), and ops
+                                    * say what they touch; NULL: costs only */
     bool rocm;
     const dbo_log *log; /* what each step decides, at level debug; NULL: silent */
 } dbo_deployment;

@@ -82,6 +82,19 @@ static uint32_t request_shapes(const dbo_ubatch_metadata *m, dbo_request_shape *
     return count;
 }
 
+/* With numbers any routing may come: the experts run even if none is expected here. */
+static void use_numbers(const dbo_deployment *d, const dbo_layer_shape *shape, uint32_t ubatch,
+                        dbo_layer_costs *costs)
+{
+    dbo_ref_sizes(d->model, d->numbers, shape, ubatch, &costs->sizes);
+    if (costs->kernels[DBO_KIND_DISPATCH] == 0)
+        return;
+    if (costs->kernels[DBO_KIND_MLP] == 0)
+        costs->kernels[DBO_KIND_MLP] = 1;
+    if (costs->kernels[DBO_KIND_REDUCE] == 0 && !shape->low_latency)
+        costs->kernels[DBO_KIND_REDUCE] = 1;
+}
+
 static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint32_t i,
                                uint32_t layer, bool low_latency, dbo_layer_costs *out,
                                dbo_error *err)
@@ -107,6 +120,8 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
         .requests = shapes,
     };
     dbo_status status = dbo_layer_costs_compute(d->model, &shape, out, err);
+    if (status == DBO_OK && d->numbers)
+        use_numbers(d, &shape, i, out);
     free(shapes);
     return status;
 }
@@ -195,7 +210,8 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
                                      .rocm = deployment->rocm && !caps->has_hook,
                                      .own_stream = true,
                                      .memory = !own,
-                                     .record_stream = deployment->config->record_stream};
+                                     .record_stream = deployment->config->record_stream,
+                                     .io = deployment->numbers != NULL};
     const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
     in.built_in = dbo_builder_of_name(name, caps->has_hook);
     if (!in.built_in)

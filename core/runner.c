@@ -218,13 +218,12 @@ static void log_sms(const dbo_runner *runner)
         DBO_LOG(log_of(runner), A2A, INFO, "comm SMs: none are kept for this back end");
 }
 
-static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *result,
-                           dbo_error *err)
+/* Issues the step's programs and waits for the device. */
+static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t step,
+                           dbo_step_result *result, dbo_error *err)
 {
-    dbo_plan plan;
-    DBO_TRY(dbo_plan_build(&plan, runner->deployment, &result->cut, &runner->caps, err));
     dbo_wrapper_reset_peaks(&runner->wrapper);
-    dbo_status status = dbo_wrapper_run(&runner->wrapper, &plan, step, result->decision.graph_mode,
+    dbo_status status = dbo_wrapper_run(&runner->wrapper, plan, step, result->decision.graph_mode,
                                         &result->ran, err);
     const dbo_seam *seam = &runner->rank->seam;
     if (status == DBO_OK) {
@@ -239,8 +238,35 @@ static dbo_status run_plan(dbo_runner *runner, uint32_t step, dbo_step_result *r
     dbo_wrapper_memory(&runner->wrapper, &result->memory);
     if (status == DBO_OK && result->cut.num_ubatches > 1)
         log_sms(runner);
+    return status;
+}
+
+/* Cuts the step, writes its programs, lets the hook see them, and runs them. */
+static dbo_status forward(dbo_runner *runner, uint32_t step, const dbo_request *requests,
+                          int32_t num_reqs, dbo_step_result *result, dbo_error *err)
+{
+    dbo_plan plan;
+    DBO_TRY(make_cut(runner, requests, num_reqs, result, err));
+    dbo_step_log_slices(log_of(runner), &result->cut);
+    DBO_TRY(dbo_plan_build(&plan, runner->deployment, &result->cut, &runner->caps, err));
+    const dbo_step_view view = {
+        .step = step, .requests = requests, .num_reqs = num_reqs, .cut = &result->cut};
+    dbo_status status = DBO_OK;
+    if (runner->hook.prepare)
+        status = runner->hook.prepare(runner->hook.self, &view, &plan, err);
+    if (status == DBO_OK)
+        status = run_plan(runner, &plan, step, result, err);
     dbo_plan_fini(&plan);
     return status;
+}
+
+/* A rank without a token still takes part in the transfers of those that have some. */
+static bool group_is_idle(const dbo_runner *runner)
+{
+    for (uint32_t r = 0; r < runner->group_size; r++)
+        if (runner->matrix[r] > 0)
+            return false;
+    return true;
 }
 
 dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request *requests,
@@ -258,12 +284,8 @@ dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request 
     DBO_TRY(make_entry(runner, requests, num_reqs, &batch, &entry, err));
     DBO_TRY(vote(runner, &entry, &result->decision, err));
     log_decision(runner, &result->decision, num_reqs);
-    if (result->decision.num_tokens_padded > 0) {
-        dbo_status status = make_cut(runner, requests, num_reqs, result, err);
-        if (status == DBO_OK)
-            dbo_step_log_slices(log_of(runner), &result->cut);
-        if (status == DBO_OK)
-            status = run_plan(runner, step, result, err);
+    if (!group_is_idle(runner)) {
+        dbo_status status = forward(runner, step, requests, num_reqs, result, err);
         if (status != DBO_OK) {
             dbo_step_result_fini(result);
             return status;

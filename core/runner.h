@@ -19,6 +19,21 @@
 #include "core/vote.h"
 #include "core/wrapper.h"
 
+/* What a step is about. */
+typedef struct dbo_step_view {
+    uint32_t step;
+    const dbo_request *requests; /* (num_reqs) */
+    int32_t num_reqs;
+    const dbo_cut *cut;
+} dbo_step_view;
+
+/* Sees each step's programs before they are issued, and may change them: for whoever computes
+ * numbers (numeric.h) or breaks programs on purpose. Called on every rank that runs a forward. */
+typedef struct dbo_plan_hook {
+    dbo_status (*prepare)(void *self, const dbo_step_view *step, dbo_plan *plan, dbo_error *err);
+    void *self;
+} dbo_plan_hook;
+
 typedef struct dbo_runner {
     dbo_rank *rank;
     const dbo_deployment *deployment;
@@ -31,6 +46,7 @@ typedef struct dbo_runner {
     int32_t *matrix;    /* (DBO_VOTE_MAX_ROWS, group size) */
     int32_t *across_dp; /* (group size) padded counts, as voted */
     uint32_t group_size;
+    dbo_plan_hook hook; /* prepare NULL: none; set it between steps */
 } dbo_runner;
 
 typedef struct dbo_step_result {
