@@ -277,6 +277,7 @@ static void turn(void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg
     case DBO_TURN_RESUME: add_event(m, "cpu_resume", NULL, "cpu", m->holder); break;
     case DBO_TURN_STREAM: add(m, "set_stream", stream_name(arg)); break;
     case DBO_TURN_EXIT: add(m, "EXIT", stream_name(DBO_STREAM_COMPUTE)); break;
+    case DBO_TURN_SLOT: break;
     }
 }
 

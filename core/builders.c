@@ -254,12 +254,15 @@ static void ht_split(const writer *w)
     ht_combine(w);
 }
 
-/* Runs the pending hook; if `owner`'s dispatch is in it, compute waits for that. */
+/* Runs the pending hook; if `owner`'s dispatch is in it, compute waits for that. The event comes
+ * after the receive: before it, nothing says that the rows are there. */
 static void ht_run_hook(const writer *w, bool pending, uint32_t owner)
 {
     emit(w, DBO_CODE_HOOK_RUN, DBO_STREAM_COMM, 0);
-    if (pending)
-        emit(w, DBO_CODE_WAIT, DBO_STREAM_COMPUTE, dbo_ht_event(owner, DBO_HT_COMM_DONE));
+    if (!pending)
+        return;
+    emit(w, DBO_CODE_RECORD, DBO_STREAM_COMM, dbo_ht_event(owner, DBO_HT_COMM_DONE));
+    emit(w, DBO_CODE_WAIT, DBO_STREAM_COMPUTE, dbo_ht_event(owner, DBO_HT_COMM_DONE));
 }
 
 /* A pending hook is run before the own dispatch and before the own combine, as in LL. Ubatches
@@ -273,7 +276,6 @@ static void ht_prose(const writer *w)
     yield_to_comm(w);
     ht_run_hook(w, w->ubatch > 0, w->ubatch - 1);
     ht_dispatch(w);
-    record(w, DBO_HT_COMM_DONE, DBO_STREAM_COMM);
     synchronise(w, DBO_STREAM_COMM);
     emit(w, DBO_CODE_HOOK_SET, DBO_STREAM_COMM, slot_of(w, DBO_A2A_DISPATCH));
     emit(w, DBO_CODE_SET_STREAM, DBO_STREAM_COMPUTE, 0);

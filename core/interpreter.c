@@ -50,6 +50,8 @@ static dbo_status run_post(const frame *f, const dbo_instr *instr)
     };
     dbo_flight *flight = &rank->flights[post->handle];
     charge(seam, DBO_CHARGE_POST, 1);
+    if (__builtin_expect(flight->handle != DBO_NO_HANDLE, 0) && seam->trace && seam->trace->turn)
+        seam->trace->turn(seam->trace_self, DBO_TURN_SLOT, dbo_current_ubatch_id(), post->handle);
     DBO_TRY(seam->a2a->post(seam->a2a_self, &args, &flight->handle));
     flight->id = args.id;
     return DBO_OK;

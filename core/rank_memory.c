@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void tell(const dbo_rank *rank, dbo_memory_event event)
+{
+    const dbo_seam *seam = &rank->seam;
+    if (__builtin_expect(seam->trace && seam->trace->memory, 0))
+        seam->trace->memory(seam->trace_self, &event);
+}
+
 /* ---- the interpreter's ---- */
 
 static dbo_status refuse(dbo_rank *rank, const dbo_program *program, const dbo_instr *instr,
@@ -44,6 +51,13 @@ dbo_status dbo_rank_alloc(dbo_rank *rank, const dbo_program *program, const dbo_
     if (__builtin_expect(status != DBO_OK, 0))
         return failed(rank, program, instr, status);
     put(rank, instr->index, block, false, false);
+    const dbo_program_buffer *buffer = &program->buffers[instr->index];
+    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_TAKE,
+                                  .buffer = instr->index,
+                                  .stream = rank->streams[instr->stream],
+                                  .bytes = buffer->bytes,
+                                  .name = buffer->name,
+                                  .filled = buffer->input});
     return DBO_OK;
 }
 
@@ -56,6 +70,7 @@ dbo_status dbo_rank_free(dbo_rank *rank, const dbo_program *program, const dbo_i
     dbo_block *block = buffer->block;
     put(rank, instr->index, NULL, false, false);
     dbo_status status = dbo_allocator_free(rank->allocator, block, &rank->failure);
+    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_DROP, .buffer = instr->index});
     return status == DBO_OK ? DBO_OK : failed(rank, program, instr, status);
 }
 
@@ -67,6 +82,9 @@ dbo_status dbo_rank_record_stream(dbo_rank *rank, const dbo_program *program,
         return refuse(rank, program, instr, "has no memory", "Allocate it before.");
     dbo_status status = dbo_allocator_record_stream(rank->allocator, block,
                                                     rank->streams[instr->stream], &rank->failure);
+    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_USE,
+                                  .buffer = instr->index,
+                                  .stream = rank->streams[instr->stream]});
     return status == DBO_OK ? DBO_OK : failed(rank, program, instr, status);
 }
 
@@ -82,6 +100,7 @@ dbo_status dbo_rank_release(dbo_rank *rank, dbo_error *err)
         put(rank, i, NULL, false, false);
         if (buffer.lent)
             continue;
+        tell(rank, (dbo_memory_event){.what = DBO_MEMORY_DROP, .buffer = i});
         dbo_status status =
             dbo_allocator_free(rank->allocator, buffer.block, first == DBO_OK ? err : NULL);
         if (first == DBO_OK)
@@ -111,8 +130,15 @@ dbo_status dbo_rank_take_outputs(dbo_rank *rank, dbo_rank_outputs *out, dbo_erro
 void dbo_rank_lend_outputs(dbo_rank *rank, const dbo_rank_outputs *outputs)
 {
     for (uint32_t i = 0; i < outputs->count; i++)
-        if (outputs->blocks[i])
+        if (outputs->blocks[i]) {
             put(rank, i, outputs->blocks[i], false, true);
+            tell(rank, (dbo_memory_event){.what = DBO_MEMORY_TAKE,
+                                          .buffer = i,
+                                          .bytes = dbo_block_bytes(outputs->blocks[i]),
+                                          .name = "a graph's output",
+                                          .filled = true,
+                                          .lent = true});
+        }
 }
 
 void dbo_rank_free_outputs(dbo_rank *rank, dbo_rank_outputs *outputs)
@@ -160,6 +186,8 @@ static dbo_status fit_workspace(dbo_rank *rank, const dbo_program_buffer *wanted
     if (old && wanted->workspace && dbo_block_bytes(old) >= wanted->bytes)
         return DBO_OK;
     if (old)
+        tell(rank, (dbo_memory_event){.what = DBO_MEMORY_DROP, .buffer = buffer});
+    if (old)
         DBO_TRY(rank->keeps_workspaces ? leave_behind(rank, old, err)
                                        : dbo_allocator_free(rank->allocator, old, err));
     put(rank, buffer, NULL, false, false);
@@ -167,11 +195,18 @@ static dbo_status fit_workspace(dbo_rank *rank, const dbo_program_buffer *wanted
         return DBO_OK;
     dbo_status status = dbo_allocator_alloc(rank->allocator, rank->streams[wanted->pool],
                                             wanted->bytes, &block, err);
-    if (status == DBO_OK)
-        put(rank, buffer, block, true, false);
-    else
+    if (status != DBO_OK) {
         dbo_error_prefix(err, "workspace %s", wanted->name);
-    return status;
+        return status;
+    }
+    put(rank, buffer, block, true, false);
+    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_TAKE,
+                                  .buffer = buffer,
+                                  .stream = rank->streams[wanted->pool],
+                                  .bytes = wanted->bytes,
+                                  .name = wanted->name,
+                                  .filled = wanted->input});
+    return DBO_OK;
 }
 
 dbo_status dbo_rank_memory_fit(dbo_rank *rank, const dbo_program *program, dbo_error *err)

@@ -18,6 +18,7 @@
 #ifndef DBO_SEAM_H
 #define DBO_SEAM_H
 
+#include "core/memory_event.h"
 #include "core/op.h"
 #include "core/status.h"
 
@@ -208,7 +209,8 @@ typedef enum dbo_turn_event {
     DBO_TURN_SIGNAL, /* gives the turn to ubatch `arg` */
     DBO_TURN_RESUME, /* has got it */
     DBO_TURN_STREAM, /* works on stream `arg` from now on; said only when that changes */
-    DBO_TURN_EXIT    /* its model has ended; a pending hook and a signal may follow */
+    DBO_TURN_EXIT,   /* its model has ended; a pending hook and a signal may follow */
+    DBO_TURN_SLOT    /* posts into transfer slot `arg`, whose last one nobody has received */
 } dbo_turn_event;
 
 typedef struct dbo_trace_ops {
@@ -221,6 +223,8 @@ typedef struct dbo_trace_ops {
     void (*mark)(void *self, const dbo_mark *mark);
     /* Optional. `ubatch` is DBO_MARK_MAIN for the runner's first signal. */
     void (*turn)(void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg);
+    /* Optional. */
+    void (*memory)(void *self, const dbo_memory_event *event);
 } dbo_trace_ops;
 
 /* ---- the tables of one rank ---- */

@@ -338,9 +338,11 @@ static void prose_receives_before_the_experts(void **state)
             if (strcmp(e->op, "DISPATCH_RECV") == 0) {
                 char event[24];
                 snprintf(event, sizeof event, "comm_done_%d", e->owner);
-                assert_string_equal(e[1].op, "wait_event");
-                assert_string_equal(e[1].event, event);
-                assert_string_equal(e[1].stream, "compute");
+                assert_string_equal(e[1].op, "record_event"); /* after the receive, or it says */
+                assert_string_equal(e[1].event, event);       /* nothing of the rows */
+                assert_string_equal(e[2].op, "wait_event");
+                assert_string_equal(e[2].event, event);
+                assert_string_equal(e[2].stream, "compute");
                 assert_int_equal(e->ubatch, (e->owner + 1) % (int)n);
                 received[e->owner] = true;
             }

@@ -1,7 +1,8 @@
 /* recorder.c: see recorder.h. A tap is the self of all tables that it leaves in a seam: the seam
  * under it, and those tables that have optional slots. A call is noted first, because a call that
- * blocks lets other ranks make theirs; it is completed by its number, because the array may have
- * moved. The forwarders differ only in what they note, so they are written as a list. */
+ * blocks lets other ranks make theirs; it is completed from its tap, which has the rank's current
+ * call, because the array may have moved. The forwarders differ only in what they note, so they are
+ * written as a list. */
 #include "core/check/recorder.h"
 
 #include "core/ubatch.h"
@@ -11,6 +12,7 @@
 struct dbo_recorder_tap {
     dbo_recorder *recorder;
     dbo_recorder_tap *next;
+    dbo_call current; /* of the rank, which makes one at a time */
     uint16_t rank;
     dbo_seam under;
     dbo_a2a_ops a2a;
@@ -41,48 +43,62 @@ static bool grow(dbo_recorder *r)
     return true;
 }
 
-/* Notes a call; its number, or one beyond all when it was dropped. */
-static uint64_t note(const dbo_recorder_tap *tap, dbo_call call)
+static bool may_block(uint8_t kind)
+{
+    return kind == DBO_CALL_HOST_WAIT || kind == DBO_CALL_COUNTS || kind == DBO_CALL_EXCHANGE ||
+           kind == DBO_CALL_BARRIER;
+}
+
+/* Notes a call; its number, or one beyond all when it was not kept. */
+static uint64_t note(dbo_recorder_tap *tap, dbo_call call)
 {
     dbo_recorder *r = tap->recorder;
+    call.status = DBO_CALL_OPEN;
+    call.rank = tap->rank;
+    call.ubatch = (uint8_t)(dbo_enabled() ? dbo_current_ubatch_id() : DBO_MARK_MAIN);
+    tap->current = call;
+    if (r->watch && may_block(call.kind))
+        r->watch(r->watch_self, &tap->current);
+    if (r->forgets)
+        return UINT64_MAX;
     if ((r->limit > 0 && r->count == r->limit) || (r->count == r->cap && !grow(r))) {
         r->dropped++;
         return UINT64_MAX;
     }
-    call.status = DBO_CALL_OPEN;
-    call.rank = tap->rank;
-    call.ubatch = (uint8_t)(dbo_enabled() ? dbo_current_ubatch_id() : DBO_MARK_MAIN);
     r->calls[r->count] = call;
     return r->count++;
 }
 
-/* Completes a call; NULL when there is nothing to add, because it was dropped or has failed. */
-static dbo_call *complete(const dbo_recorder_tap *tap, uint64_t at, dbo_status status)
+/* A call has returned, with what that added to tap->current. */
+static void complete(dbo_recorder_tap *tap, uint64_t at, dbo_status status)
 {
-    if (at >= tap->recorder->count)
-        return NULL;
-    tap->recorder->calls[at].status = (uint8_t)status;
-    return status == DBO_OK ? &tap->recorder->calls[at] : NULL;
+    dbo_recorder *r = tap->recorder;
+    tap->current.status = (uint8_t)status;
+    if (at < r->count)
+        r->calls[at] = tap->current;
+    if (r->watch)
+        r->watch(r->watch_self, &tap->current);
 }
 
 /* A function of a table that notes itself, calls the same below, and adds what that gave out. */
 #define TAP(name, parameters, call, addition, ...)              \
     static dbo_status tap_##name parameters                     \
     {                                                           \
-        const dbo_recorder_tap *tap = self;                     \
+        dbo_recorder_tap *tap = self;                           \
         const uint64_t at = note(tap, (dbo_call){__VA_ARGS__}); \
         const dbo_status status = tap->under.call;              \
-        dbo_call *noted = complete(tap, at, status);            \
-        if (noted) {                                            \
+        dbo_call *noted = &tap->current;                        \
+        if (status == DBO_OK) {                                 \
             addition;                                           \
         }                                                       \
+        complete(tap, at, status);                              \
         return status;                                          \
     }
 /* One that returns nothing and cannot fail. */
 #define TAP_VOID(name, parameters, call, ...)                   \
     static void tap_##name parameters                           \
     {                                                           \
-        const dbo_recorder_tap *tap = self;                     \
+        dbo_recorder_tap *tap = self;                           \
         const uint64_t at = note(tap, (dbo_call){__VA_ARGS__}); \
         tap->under.call;                                        \
         complete(tap, at, DBO_OK);                              \
@@ -111,7 +127,7 @@ static dbo_call *complete(const dbo_recorder_tap *tap, uint64_t at, dbo_status s
 /* clang-format off */
 TAP(stream_create, (void *self, const char *name, dbo_stream *out),
     device->stream_create(tap->under.device_self, name, out),
-    noted->number = *out, KIND(STREAM_CREATE))
+    noted->number = *out, KIND(STREAM_CREATE), .what = name)
 TAP(event_create, (void *self, dbo_event *out),
     device->event_create(tap->under.device_self, out),
     noted->number = *out, KIND(EVENT_CREATE))
@@ -184,13 +200,11 @@ TAP_SILENT(uint32_t, size, (void *self), group->size(tap->under.group_self))
 TAP_SILENT_VOID(op_issued, (void *self, dbo_op_id id, dbo_span_part part, dbo_stream stream,
                              int64_t host_ns),
     trace->op_issued(tap->under.trace_self, id, part, stream, host_ns))
-TAP_SILENT_VOID(mark, (void *self, const dbo_mark *mark),
-    trace->mark(tap->under.trace_self, mark))
 /* clang-format on */
 
 static uint32_t tap_set_sms(void *self, uint32_t sms)
 {
-    const dbo_recorder_tap *tap = self;
+    dbo_recorder_tap *tap = self;
     uint32_t effective = tap->under.a2a->set_sms(tap->under.a2a_self, sms);
     dbo_call call = {KIND(A2A_SMS), .number = effective};
     complete(tap, note(tap, call), DBO_OK);
@@ -204,13 +218,41 @@ static void tap_span(void *self, const dbo_span *span)
         tap->under.trace->span(tap->under.trace_self, span);
 }
 
+/* Only steps are noted: turns are told in more detail. */
+static void tap_mark(void *self, const dbo_mark *mark)
+{
+    dbo_recorder_tap *tap = self;
+    dbo_call call = {KIND(STEP), .number = mark->kind, .other = mark->step};
+    if (mark->kind == DBO_MARK_STEP_BEGIN || mark->kind == DBO_MARK_STEP_END)
+        complete(tap, note(tap, call), DBO_OK);
+    if (tap->under.trace && tap->under.trace->mark)
+        tap->under.trace->mark(tap->under.trace_self, mark);
+}
+
+static void tap_memory(void *self, const dbo_memory_event *event)
+{
+    static const dbo_call_kind kinds[] = {[DBO_MEMORY_TAKE] = DBO_CALL_BUFFER_TAKE,
+                                          [DBO_MEMORY_DROP] = DBO_CALL_BUFFER_DROP,
+                                          [DBO_MEMORY_USE] = DBO_CALL_BUFFER_USE};
+    dbo_recorder_tap *tap = self;
+    dbo_call call = {.kind = (uint8_t)kinds[event->what],
+                     .number = event->buffer,
+                     .other = (event->filled ? 1u : 0u) | (event->lent ? 2u : 0u),
+                     .stream = (uint16_t)event->stream,
+                     .bytes = event->bytes,
+                     .what = event->name};
+    complete(tap, note(tap, call), DBO_OK);
+    if (tap->under.trace && tap->under.trace->memory)
+        tap->under.trace->memory(tap->under.trace_self, event);
+}
+
 static void tap_turn(void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg)
 {
-    const dbo_recorder_tap *tap = self;
+    dbo_recorder_tap *tap = self;
     dbo_call call = {KIND(TURN), .number = (uint32_t)event, .other = arg};
-    dbo_call *noted = complete(tap, note(tap, call), DBO_OK);
-    if (noted)
-        noted->ubatch = (uint8_t)ubatch;
+    const uint64_t at = note(tap, call);
+    tap->current.ubatch = (uint8_t)ubatch;
+    complete(tap, at, DBO_OK);
     if (tap->under.trace && tap->under.trace->turn)
         tap->under.trace->turn(tap->under.trace_self, event, ubatch, arg);
 }
@@ -254,8 +296,9 @@ static void fill_tables(dbo_recorder_tap *tap, dbo_seam *seam)
     tap->trace =
         (dbo_trace_ops){.op_issued = under->trace && under->trace->op_issued ? tap_op_issued : NULL,
                         .span = tap_span,
-                        .mark = under->trace && under->trace->mark ? tap_mark : NULL,
-                        .turn = tap_turn};
+                        .mark = tap_mark,
+                        .turn = tap_turn,
+                        .memory = tap_memory};
     seam->device = &device_table;
     seam->mem = under->mem ? &mem_table : NULL;
     seam->graph = under->graph ? &graph_table : NULL;

@@ -25,31 +25,35 @@
 #include "core/seam.h"
 
 /* X(kind, what `number` is, what `other` is) */
-#define DBO_CALL_MAP(X)                            \
-    X(STREAM_CREATE, "the new stream", "")         \
-    X(EVENT_CREATE, "the new event", "")           \
-    X(EVENT_DESTROY, "event", "")                  \
-    X(RECORD, "event", "")                         \
-    X(WAIT, "event", "")                           \
-    X(LAUNCH, "", "")                              \
-    X(EVENT_QUERY, "event", "1 when it was done")  \
-    X(HOST_WAIT, "event", "")                      \
-    X(COMPUTE_SMS, "SMs", "")                      \
-    X(ALLOC, "space", "")                          \
-    X(FREE, "", "")                                \
-    X(CAPTURE_BEGIN, "", "")                       \
-    X(CAPTURE_END, "the new graph", "")            \
-    X(CAPTURE_ABANDON, "", "")                     \
-    X(REPLAY, "graph", "step")                     \
-    X(GRAPH_DESTROY, "graph", "")                  \
-    X(A2A_SMS, "effective SMs", "")                \
-    X(POST, "the new handle", "previous event")    \
-    X(COUNTS, "handle", "")                        \
-    X(FINISH, "handle", "")                        \
-    X(ABORT, "", "")                               \
-    X(EXCHANGE, "sequence, lower 32 bits", "rows") \
-    X(BARRIER, "", "")                             \
-    X(TURN, "dbo_turn_event", "its argument")
+#define DBO_CALL_MAP(X)                                                     \
+    X(STREAM_CREATE, "the new stream", "")                                  \
+    X(EVENT_CREATE, "the new event", "")                                    \
+    X(EVENT_DESTROY, "event", "")                                           \
+    X(RECORD, "event", "")                                                  \
+    X(WAIT, "event", "")                                                    \
+    X(LAUNCH, "", "")                                                       \
+    X(EVENT_QUERY, "event", "1 when it was done")                           \
+    X(HOST_WAIT, "event", "")                                               \
+    X(COMPUTE_SMS, "SMs", "")                                               \
+    X(ALLOC, "space", "")                                                   \
+    X(FREE, "", "")                                                         \
+    X(CAPTURE_BEGIN, "", "")                                                \
+    X(CAPTURE_END, "the new graph", "")                                     \
+    X(CAPTURE_ABANDON, "", "")                                              \
+    X(REPLAY, "graph", "step")                                              \
+    X(GRAPH_DESTROY, "graph", "")                                           \
+    X(A2A_SMS, "effective SMs", "")                                         \
+    X(POST, "the new handle", "previous event")                             \
+    X(COUNTS, "handle", "")                                                 \
+    X(FINISH, "handle", "")                                                 \
+    X(ABORT, "", "")                                                        \
+    X(EXCHANGE, "sequence, lower 32 bits", "rows")                          \
+    X(BARRIER, "", "")                                                      \
+    X(TURN, "dbo_turn_event", "its argument")                               \
+    X(STEP, "dbo_mark_kind", "step")                                        \
+    X(BUFFER_TAKE, "buffer", "1 when it is filled, 2 when it is a graph's") \
+    X(BUFFER_DROP, "buffer", "")                                            \
+    X(BUFFER_USE, "buffer", "")
 
 typedef enum dbo_call_kind {
 #define DBO_CALL_ENUM(kind, number, other) DBO_CALL_##kind,
@@ -71,19 +75,26 @@ typedef struct dbo_call {
     uint16_t stream;        /* where there is one, else 0 */
     uint32_t number, other; /* as the map says */
     dbo_op_id id;           /* LAUNCH, POST; FREE and ALLOC: the address */
-    uint64_t bytes;         /* ALLOC */
-    const void *what;       /* LAUNCH: dbo_op_cost, POST: dbo_a2a_cost, EXCHANGE: the tag */
+    uint64_t bytes;         /* ALLOC, BUFFER_TAKE */
+    const void *what;       /* LAUNCH: dbo_op_cost, POST: dbo_a2a_cost, EXCHANGE: the tag,
+                             * STREAM_CREATE, BUFFER_TAKE: a name */
     const dbo_op_io *io;    /* LAUNCH, POST; or NULL */
     const uint64_t *addresses;
 } dbo_call;
 
 typedef struct dbo_recorder_tap dbo_recorder_tap; /* of one seam */
 
+/* Is told of a call when it returns, and before that of one that may block, as OPEN. */
+typedef void (*dbo_call_fn)(void *self, const dbo_call *call);
+
 typedef struct dbo_recorder {
     dbo_call *calls;
     uint64_t count, cap, limit;
     uint64_t dropped; /* calls that were forwarded, but not kept: no memory, or beyond the limit */
     dbo_recorder_tap *taps;
+    dbo_call_fn watch; /* or NULL; set after init */
+    void *watch_self;
+    bool forgets; /* keeps no call, only tells the watcher */
 } dbo_recorder;
 
 /* Keeps at most `limit` calls; 0: as many as there is memory for. */

@@ -1,0 +1,168 @@
+/* explain.c: conflicts as sentences: who, which edge is missing, what to do. */
+#include "core/check/checker_impl.h"
+
+#include <stdio.h>
+
+const char *check_stream_name(const check_rank *rank, uint32_t dim)
+{
+    if (dim >= DBO_CLOCK_STREAMS)
+        return "the network";
+    return rank->stream_names[dim] ? rank->stream_names[dim] : "a stream";
+}
+
+dbo_finding check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id)
+{
+    dbo_finding f = dbo_finding_of(kind);
+    f.rank = rank->id;
+    f.ubatch = dbo_op_id_ubatch(id);
+    f.layer = dbo_op_id_layer(id);
+    f.step = dbo_op_id_step(id);
+    f.num_ops = 1;
+    f.ops[0] = id;
+    return f;
+}
+
+static void add(check_rank *rank, dbo_finding *f)
+{
+    dbo_findings_add(&rank->checker->findings, f);
+}
+
+/* "record on comm after DISPATCH of ubatch 0 (layer 1), wait on compute before MLP of ..." */
+static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_touch *second,
+                      dbo_finding *f)
+{
+    char a[64], b[64];
+    dbo_finding_op_text(first->id, a, sizeof a);
+    dbo_finding_op_text(second->id, b, sizeof b);
+    if (first->received) {
+        snprintf(f->missing_edge, sizeof f->missing_edge, "finish of %s before %s", a, b);
+        snprintf(f->fix, sizeof f->fix,
+                 "Finish the transfer (or run its hook), and order %s after that.", b);
+        return;
+    }
+    snprintf(f->missing_edge, sizeof f->missing_edge, "record on %s after %s, wait on %s before %s",
+             check_stream_name(rank, first->dim), a,
+             second->dim < DBO_CLOCK_STREAMS ? check_stream_name(rank, second->dim)
+                                             : "the stream of its post",
+             b);
+    snprintf(f->fix, sizeof f->fix, "Let %s wait for an event that is recorded after %s.", b, a);
+}
+
+static void explain_race(check_rank *rank, const dbo_conflict *c, dbo_finding *f)
+{
+    char a[64], b[64];
+    dbo_finding_op_text(c->first->id, a, sizeof a);
+    dbo_finding_op_text(c->second->id, b, sizeof b);
+    if (c->kind == DBO_CONFLICT_WRITE_WRITE)
+        snprintf(f->what, sizeof f->what,
+                 "%s and %s write %s in no order: what is left there depends on luck", a, b,
+                 f->buffer);
+    else
+        snprintf(f->what, sizeof f->what,
+                 "%s (%s) and %s (%s) touch %s in no order, and one of them writes it", a,
+                 check_stream_name(rank, c->first->dim), b, check_stream_name(rank, c->second->dim),
+                 f->buffer);
+    name_edge(rank, c->first, c->second, f);
+}
+
+static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *f)
+{
+    char a[64], b[64];
+    const char *old = c->first->buffer ? c->first->buffer : "?";
+    const char *stream = check_stream_name(rank, c->first->dim);
+    f->kind = DBO_FINDING_USE_AFTER_FREE;
+    dbo_finding_op_text(c->first->id, a, sizeof a);
+    dbo_finding_op_text(c->second->id, b, sizeof b);
+    snprintf(f->buffer, sizeof f->buffer, "%s", old);
+    snprintf(f->what, sizeof f->what,
+             "%s is freed while %s on %s may still use it; its block may become %s, which %s "
+             "touches in no order with that",
+             old, a, stream, c->tenancy->name, b);
+    if (c->first->received) {
+        snprintf(f->missing_edge, sizeof f->missing_edge, "finish of %s before the free of %s", a,
+                 old);
+        snprintf(f->fix, sizeof f->fix, "Free %s after its transfer has been received.", old);
+        return;
+    }
+    snprintf(f->missing_edge, sizeof f->missing_edge, "record_stream of %s on %s before its free",
+             old, stream);
+    snprintf(f->fix, sizeof f->fix, "Call record_stream(%s, %s), or wait for %s before the free.",
+             old, stream, a);
+}
+
+static void explain_single(const dbo_conflict *c, dbo_finding *f)
+{
+    char a[64] = "", b[64];
+    dbo_finding_op_text(c->second->id, b, sizeof b);
+    if (c->first)
+        dbo_finding_op_text(c->first->id, a, sizeof a);
+    switch (c->kind) {
+    case DBO_CONFLICT_UNWRITTEN:
+        f->kind = DBO_FINDING_READ_BEFORE_WRITE;
+        snprintf(f->what, sizeof f->what, "%s reads %s, which nothing has written before", b,
+                 f->buffer);
+        snprintf(f->missing_edge, sizeof f->missing_edge, "a write of %s before %s", f->buffer, b);
+        snprintf(f->fix, sizeof f->fix, "Issue what writes %s first.", f->buffer);
+        return;
+    case DBO_CONFLICT_LATE_WRITE:
+        f->kind = DBO_FINDING_READ_BEFORE_WRITE;
+        snprintf(f->what, sizeof f->what,
+                 "%s reads %s before %s writes it in the same step: it finds old data", a,
+                 f->buffer, b);
+        snprintf(f->missing_edge, sizeof f->missing_edge, "%s before %s", b, a);
+        snprintf(f->fix, sizeof f->fix, "%s",
+                 "Do not split a batch in which a request reads blocks that another one writes.");
+        return;
+    default:
+        f->kind = DBO_FINDING_WRITE_TO_INPUT;
+        snprintf(f->what, sizeof f->what, "%s writes %s, an input that others rely on", b,
+                 f->buffer);
+        snprintf(f->fix, sizeof f->fix, "Write a copy of %s.", f->buffer);
+        return;
+    }
+}
+
+void check_conflict(void *self, const dbo_conflict *c)
+{
+    check_rank *rank = self;
+    dbo_finding f = check_finding_at(rank, DBO_FINDING_RACE, c->second->id);
+    const char *name = c->tenancy->name;
+    if (name[0])
+        snprintf(f.buffer, sizeof f.buffer, "%s", name);
+    else
+        snprintf(f.buffer, sizeof f.buffer, "buffer %u", c->tenancy->buffer);
+    if (c->first) {
+        f.ops[0] = c->first->id;
+        f.ops[1] = c->second->id;
+        f.num_ops = 2;
+    }
+    if (c->kind != DBO_CONFLICT_READ_WRITE && c->kind != DBO_CONFLICT_WRITE_WRITE)
+        explain_single(c, &f);
+    else if (c->first->past)
+        explain_reuse(rank, c, &f);
+    else
+        explain_race(rank, c, &f);
+    add(rank, &f);
+}
+
+void check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id, bool write)
+{
+    char text[64];
+    bool freed = buffer->known;
+    dbo_finding f = check_finding_at(
+        rank, freed ? DBO_FINDING_USE_AFTER_FREE : DBO_FINDING_READ_BEFORE_WRITE, id);
+    dbo_finding_op_text(id, text, sizeof text);
+    const char *name = buffer->name[0] ? buffer->name : "a buffer";
+    snprintf(f.buffer, sizeof f.buffer, "%s", name);
+    snprintf(f.what, sizeof f.what, "%s %s %s, which %s", text, write ? "writes" : "reads", name,
+             freed ? "has been freed" : "has not been allocated");
+    if (freed) {
+        snprintf(f.missing_edge, sizeof f.missing_edge, "%s before the free of %s", text, name);
+        snprintf(f.fix, sizeof f.fix, "Free %s later.", name);
+    } else {
+        snprintf(f.missing_edge, sizeof f.missing_edge, "the allocation of %s before %s", name,
+                 text);
+        snprintf(f.fix, sizeof f.fix, "Allocate %s first.", name);
+    }
+    add(rank, &f);
+}

@@ -1,0 +1,306 @@
+/* transfers.c: all-to-alls. A transfer's write is on a line of its own, a slot of the network: the
+ * first whose last transfer is over for the new one, so that a slot's ticks are in order and the
+ * clock is not read as knowing what it does not. */
+#include "core/check/checker_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- who has posted what ---- */
+
+static void op_of(const check_rank *rank, dbo_finding *f, dbo_op_id a, dbo_op_id b)
+{
+    f->rank = rank->id;
+    f->ops[0] = a;
+    f->ops[1] = b;
+    f->num_ops = 2;
+}
+
+/* The k-th transfer of a communicator is one: all ranks mean the same by it. */
+static void match_post(check_rank *rank, uint32_t comm, dbo_op_id id)
+{
+    dbo_checker *checker = rank->checker;
+    check_comm *c = &checker->comms[comm];
+    uint32_t k = rank->posted[comm]++;
+    if (checker->num_ranks < 2)
+        return;
+    if (k == c->count) {
+        if (c->count == c->cap) {
+            uint32_t cap = c->cap ? c->cap * 2 : 64;
+            check_meet *grown = realloc(c->meets, cap * sizeof *grown);
+            if (!grown) {
+                checker->failed = true;
+                return;
+            }
+            c->meets = grown;
+            c->cap = cap;
+        }
+        c->meets[c->count++] = (check_meet){.id = id};
+        return;
+    }
+    dbo_op_id first = c->meets[k].id;
+    if (dbo_op_id_kind(first) == dbo_op_id_kind(id) &&
+        dbo_op_id_layer(first) == dbo_op_id_layer(id) &&
+        dbo_op_id_step(first) == dbo_op_id_step(id))
+        return;
+    dbo_finding f = check_finding_at(rank, DBO_FINDING_RULE, id);
+    op_of(rank, &f, first, id);
+    snprintf(f.what, sizeof f.what,
+             "transfer %u of ubatch %u is %s of step %u, layer %u on rank %u and %s of step %u, "
+             "layer %u on rank %u",
+             k, comm, dbo_op_kind_name(dbo_op_id_kind(first)), dbo_op_id_step(first),
+             dbo_op_id_layer(first), dbo_op_id_rank(first), dbo_op_kind_name(dbo_op_id_kind(id)),
+             dbo_op_id_step(id), dbo_op_id_layer(id), rank->id);
+    snprintf(f.fix, sizeof f.fix, "%s", "All ranks must run the same layers in the same way.");
+    dbo_findings_add(&checker->findings, &f);
+}
+
+bool check_unmatched(dbo_checker *checker, dbo_finding *out)
+{
+    for (uint32_t comm = 0; comm < DBO_MAX_UBATCHES; comm++) {
+        const check_comm *c = &checker->comms[comm];
+        for (uint32_t r = 0; r < checker->num_ranks; r++) {
+            const check_rank *rank = checker->ranks[r];
+            if (rank->posted[comm] >= c->count)
+                continue;
+            dbo_op_id id = c->meets[rank->posted[comm]].id;
+            *out = dbo_finding_of(DBO_FINDING_DEADLOCK);
+            out->rank = rank->id;
+            out->ubatch = comm;
+            out->layer = dbo_op_id_layer(id);
+            out->step = dbo_op_id_step(id);
+            out->ops[0] = id;
+            out->num_ops = 1;
+            snprintf(out->what, sizeof out->what,
+                     "rank %u posted %s of ubatch %u (layer %u), rank %u never did: everybody who "
+                     "waits for its rows waits for ever",
+                     dbo_op_id_rank(id),
+                     dbo_op_id_kind(id) == DBO_KIND_DISPATCH ? "dispatch" : "combine", comm,
+                     dbo_op_id_layer(id), rank->id);
+            snprintf(out->missing_edge, sizeof out->missing_edge, "a post on rank %u", rank->id);
+            snprintf(out->fix, sizeof out->fix, "%s",
+                     "All ranks must decide alike, by one exchange, and take part in every "
+                     "transfer.");
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- limits of the back end ---- */
+
+/* Posts under way when a new one starts, which is at `clock`. */
+static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock *clock)
+{
+    uint32_t depth = rank->checker->options.queue_depth, busy = 0;
+    const check_transfer *oldest = NULL;
+    for (uint32_t i = 0; depth > 0 && i < rank->num_live; i++) {
+        busy++;
+        oldest = oldest ? oldest : &rank->live[i];
+    }
+    for (uint32_t d = DBO_CLOCK_STREAMS; depth > 0 && d < DBO_CLOCK_NEVER; d++) {
+        bool is_live = false;
+        for (uint32_t i = 0; i < rank->num_live; i++)
+            is_live = is_live || rank->live[i].dim == d;
+        busy += !is_live && !dbo_clock_has(clock, d, rank->ticks[d]);
+    }
+    if (depth == 0 || busy < depth)
+        return;
+    dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
+    char text[64], other[64] = "an earlier transfer";
+    dbo_finding_op_text(call->id, text, sizeof text);
+    if (oldest) {
+        dbo_finding_op_text(oldest->id, other, sizeof other);
+        op_of(rank, &f, oldest->id, call->id);
+    }
+    snprintf(
+        f.what, sizeof f.what,
+        "%s is posted while %u others are under way, %s among them; the queue takes %u at once",
+        text, busy, other, depth);
+    snprintf(f.missing_edge, sizeof f.missing_edge, "the receive of %s before the post", other);
+    snprintf(f.fix, sizeof f.fix, "%s", "Receive one transfer before the next is posted.");
+    dbo_findings_add(&rank->checker->findings, &f);
+}
+
+static void report_cleared(check_rank *rank, const check_result *result, dbo_op_id by,
+                           dbo_op_id reader)
+{
+    char cleared[64], clearing[64];
+    dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, by);
+    op_of(rank, &f, result->id, by);
+    dbo_finding_op_text(result->id, cleared, sizeof cleared);
+    dbo_finding_op_text(by, clearing, sizeof clearing);
+    snprintf(
+        f.what, sizeof f.what,
+        "%s clears the buffer that holds the result of %s, which is still in use: the back end "
+        "holds %u results",
+        clearing, cleared, rank->caps.max_in_flight);
+    if (reader)
+        snprintf(f.missing_edge, sizeof f.missing_edge, "%s before the post of %s",
+                 dbo_op_kind_name(dbo_op_id_kind(reader)), clearing);
+    else
+        snprintf(f.missing_edge, sizeof f.missing_edge, "the receive of %s before the post of %s",
+                 cleared, clearing);
+    snprintf(f.fix, sizeof f.fix,
+             "Hold at most %u results, or give each ubatch a back end of its own.",
+             rank->caps.max_in_flight);
+    dbo_findings_add(&rank->checker->findings, &f);
+}
+
+/* The new transfer takes the place of the one that is max_in_flight before it. */
+static void hold_result(check_rank *rank, const check_transfer *t)
+{
+    uint32_t most = rank->caps.max_in_flight;
+    if (most == 0 || most >= CHECK_HELD)
+        return;
+    uint32_t comm = rank->checker->options.shared_results ? 0 : dbo_op_id_ubatch(t->id);
+    uint32_t n = rank->num_held[comm]++;
+    if (n >= most) {
+        check_result *old = &rank->held[comm][(n - most) % CHECK_HELD];
+        bool in_use = !dbo_clock_has(&t->before, old->dim, old->tick);
+        for (uint32_t d = 0; d < DBO_CLOCK_DIMS; d++)
+            in_use = in_use || !dbo_clock_has(&t->before, d, old->readers.at[d]);
+        old->cleared = true;
+        old->cleared_by = t->id;
+        if (in_use)
+            report_cleared(rank, old, t->id, 0);
+    }
+    rank->held[comm][n % CHECK_HELD] =
+        (check_result){.number = t->number, .id = t->id, .dim = t->dim, .tick = t->tick};
+}
+
+void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_touch *touch)
+{
+    uint32_t number = dbo_tenancy_transfer(tenancy);
+    for (uint32_t comm = 0; number > 0 && comm < DBO_MAX_UBATCHES; comm++)
+        for (uint32_t i = 0; i < CHECK_HELD; i++) {
+            check_result *result = &rank->held[comm][i];
+            if (result->number != number)
+                continue;
+            if (result->cleared)
+                report_cleared(rank, result, result->cleared_by, touch->id);
+            if (result->readers.at[touch->dim] < touch->tick)
+                result->readers.at[touch->dim] = touch->tick;
+            return;
+        }
+}
+
+/* ---- posts and finishes ---- */
+
+static uint32_t free_slot(const check_rank *rank, const dbo_clock *clock)
+{
+    for (uint32_t d = DBO_CLOCK_STREAMS; d < DBO_CLOCK_NEVER; d++)
+        if (dbo_clock_has(clock, d, rank->ticks[d]))
+            return d;
+    return DBO_CLOCK_NEVER;
+}
+
+static check_transfer *add_live(check_rank *rank)
+{
+    if (rank->num_live == rank->cap_live) {
+        uint32_t cap = rank->cap_live ? rank->cap_live * 2 : 8;
+        check_transfer *grown = realloc(rank->live, cap * sizeof *grown);
+        if (!grown) {
+            rank->checker->failed = true;
+            return NULL;
+        }
+        rank->live = grown;
+        rank->cap_live = cap;
+    }
+    return &rank->live[rank->num_live++];
+}
+
+void check_post(check_rank *rank, const dbo_call *call)
+{
+    dbo_clock before = rank->streams[call->stream];
+    const dbo_clock *clock = check_issue(rank, call->stream);
+    uint32_t tick = clock->at[call->stream];
+    dbo_clock_join(&before, &rank->host);
+    if (!rank->capturing)
+        match_post(rank, dbo_op_id_ubatch(call->id), call->id);
+    check_reads(rank, call, call->stream, tick, clock);
+    if (rank->checker->options.unfinished_is_done) {
+        check_writes(rank, call, call->stream, tick, 0, clock);
+        return;
+    }
+    check_queue(rank, call, &before);
+    check_transfer *t = add_live(rank);
+    if (!t)
+        return;
+    uint32_t dim = free_slot(rank, clock);
+    *t = (check_transfer){.id = call->id,
+                          .handle = call->number,
+                          .number = ++rank->num_transfers,
+                          .stream = call->stream,
+                          .dim = dim,
+                          .tick = ++rank->ticks[dim],
+                          .before = before,
+                          .done = *clock};
+    hold_result(rank, t);
+    t->done.at[dim] = t->tick;
+    check_writes(rank, call, dim, t->tick, t->number, &t->done);
+}
+
+static check_transfer *live_at(check_rank *rank, uint32_t handle)
+{
+    for (uint32_t i = rank->num_live; i-- > 0;)
+        if (rank->live[i].handle == handle)
+            return &rank->live[i];
+    return NULL;
+}
+
+void check_counts(check_rank *rank, const dbo_call *call)
+{
+    const check_transfer *t = live_at(rank, call->number);
+    if (!t)
+        return;
+    dbo_clock_join(&rank->host, &t->before);
+    rank->host_changes++;
+}
+
+void check_finish(check_rank *rank, const dbo_call *call)
+{
+    check_transfer *t = live_at(rank, call->number);
+    if (!t)
+        return;
+    dbo_clock *clock = check_issue(rank, call->stream);
+    if (t->dim != DBO_CLOCK_NEVER)
+        dbo_clock_join(clock, &t->done);
+    memmove(t, t + 1, (size_t)(rank->live + rank->num_live - (t + 1)) * sizeof *t);
+    rank->num_live--;
+}
+
+void check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot)
+{
+    if (rank->checker->options.unfinished_is_done)
+        return;
+    dbo_finding f = dbo_finding_of(DBO_FINDING_OVERSUBSCRIBED);
+    f.rank = rank->id;
+    f.ubatch = ubatch;
+    f.step = rank->step;
+    snprintf(f.what, sizeof f.what,
+             "ubatch %u posts into transfer slot %u, whose last transfer nobody has received: its "
+             "handle is overwritten in use",
+             ubatch, slot);
+    snprintf(f.missing_edge, sizeof f.missing_edge, "a finish or a hook of slot %u before the post",
+             slot);
+    snprintf(f.fix, sizeof f.fix, "%s", "Give every transfer in flight a slot of its own.");
+    dbo_findings_add(&rank->checker->findings, &f);
+}
+
+void check_transfers_end(check_rank *rank)
+{
+    for (uint32_t i = 0; i < rank->num_live; i++) {
+        const check_transfer *t = &rank->live[i];
+        char text[64];
+        dbo_finding f = check_finding_at(rank, DBO_FINDING_RACE, t->id);
+        dbo_finding_op_text(t->id, text, sizeof text);
+        snprintf(f.what, sizeof f.what,
+                 "%s is never received: its rows may arrive at any time, or not at all", text);
+        snprintf(f.missing_edge, sizeof f.missing_edge, "a finish of %s", text);
+        snprintf(f.fix, sizeof f.fix, "%s",
+                 "Register and run its receive hook, or finish it, before its rows are used.");
+        dbo_findings_add(&rank->checker->findings, &f);
+    }
+}
