@@ -1,72 +1,11 @@
 /* test_cli.c: the built command: its exit codes, its sentences, what it leaves behind. */
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+#include "tests/command.h"
 
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-cli-XXXXXX";
-
-/* What a command printed; cut to the buffer. */
-static char printed[65536], complained[4096];
-
-static void read_into(const char *name, char *text, size_t size)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    assert_int_equal(fclose(file), 0);
-}
+#include <dirent.h>
 
 static void write_script(const char *text)
 {
-    char path[96];
-    snprintf(path, sizeof path, "%s/t.lua", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* Runs a shell line in the folder, in which dbo is the built command; returns its exit code. */
-static int run(const char *line)
-{
-    char shell[2048];
-    snprintf(shell, sizeof shell,
-             "cd %s && unset DBO_LOG COLUMNS && dbo() { '%s' \"$@\"; } && { %s; } >out 2>err",
-             folder, DBO_PROGRAM, line);
-    int status = system(shell);
-    assert_true(WIFEXITED(status));
-    read_into("out", printed, sizeof printed);
-    read_into("err", complained, sizeof complained);
-    return WEXITSTATUS(status);
-}
-
-/* One sentence: a line that begins with "dbo: ", and at most an indented hint below. */
-static void expect_sentence(const char *line, int code, const char *words)
-{
-    int got = run(line);
-    if (got != code || !strstr(complained, words))
-        fail_msg("%s: exit code %d, expected %d with '%s', said: %s", line, got, code, words,
-                 complained);
-    assert_memory_equal(complained, "dbo: ", 5);
-    const char *end = strchr(complained, '\n');
-    assert_non_null(end);
-    if (end[1]) {
-        assert_memory_equal(end + 1, "     ", 5);
-        assert_string_equal(strchr(end + 1, '\n'), "\n");
-    }
+    command_in("t.lua", text);
 }
 
 #define EXPERIMENT "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8,\n"
@@ -149,49 +88,48 @@ static void mistakes_in_a_script_are_1(void **state)
 
 /* ---- Ctrl-C: 130 ---- */
 
-/* Starts `dbo run t.lua`, interrupts it after a while and returns its exit code. */
-static int run_and_interrupt(long delay_ms)
-{
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (chdir(folder) != 0 || !freopen("out", "w", stdout) || !freopen("err", "w", stderr))
-            _exit(99);
-        execl(DBO_PROGRAM, "dbo", "run", "t.lua", "--json", "result.json", (char *)NULL);
-        _exit(98);
-    }
-    nanosleep(&(struct timespec){delay_ms / 1000, delay_ms % 1000 * 1000000}, NULL);
-    kill(child, SIGINT);
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    read_into("err", complained, sizeof complained);
-    return WEXITSTATUS(status);
-}
+static char *const interrupted[] = {"dbo", "run", "t.lua", "--json", "result.json", NULL};
 
 /* How many entries the folder has beside t.lua, out and err. */
 static int other_files(void)
 {
-    assert_int_equal(run("ls -A | grep -vxE 't.lua|out|err' | wc -l"), 0);
-    return (int)strtol(printed, NULL, 10);
+    int others = 0;
+    DIR *entries = opendir(folder);
+    assert_non_null(entries);
+    for (const struct dirent *entry; (entry = readdir(entries));)
+        others += entry->d_name[0] != '.' && strcmp(entry->d_name, "t.lua") != 0 &&
+                  strcmp(entry->d_name, "out") != 0 && strcmp(entry->d_name, "err") != 0;
+    closedir(entries);
+    return others;
+}
+
+static bool at_once(void)
+{
+    return true;
+}
+
+/* A part of result.json is there: the script has ended, the simulation begins. */
+static bool writes_a_file(void)
+{
+    return other_files() > 0;
 }
 
 static void interruption_is_130(void **state)
 {
     (void)state;
     write_script("local n = 0 while true do n = n + 1 end\n");
-    assert_int_equal(run_and_interrupt(200), 130);
+    assert_int_equal(run_and_interrupt(interrupted, at_once), 130);
     assert_non_null(strstr(complained, "the script was interrupted"));
     assert_int_equal(other_files(), 0);
 
-    /* 2048 different ranks: seconds of simulation, with result.json open meanwhile. */
+    /* 2048 different ranks: seconds of simulation. */
     write_script("local dbo, tokens = require 'dbo', {}\n"
                  "for rank = 1, 2048 do tokens[rank] = 64 + rank end\n"
                  "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
                  "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
                  "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
                  "  batch = dbo.decode { num_tokens = tokens } }\n");
-    assert_int_equal(run_and_interrupt(400), 130);
+    assert_int_equal(run_and_interrupt(interrupted, writes_a_file), 130);
     assert_memory_equal(complained, "dbo: ", 5);
     assert_null(strstr(complained, "the script"));
     assert_int_equal(other_files(), 0);
@@ -266,20 +204,6 @@ static void timeline_keeps_to_its_width(void **state)
     }
 }
 
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char shell[64];
-    snprintf(shell, sizeof shell, "rm -r %s", folder);
-    return system(shell);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,5 +215,5 @@ int main(void)
         cmocka_unit_test(timeline_keeps_to_its_width),
         cmocka_unit_test(output_that_cannot_be_written_is_said),
     };
-    return cmocka_run_group_tests_name("cli", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("cli", tests, command_setup, command_teardown);
 }

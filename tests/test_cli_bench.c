@@ -1,66 +1,13 @@
 /* test_cli_bench.c: `dbo bench`: the keys of its JSON, exact makespans, mistakes, Ctrl-C. How fast
  * anything is is not judged here. */
 #include "app/json.h"
+#include "tests/command.h"
 
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-bench-XXXXXX";
-static char printed[16384], complained[4096];
-
-static void read_into(const char *name, char *text, size_t size)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    assert_int_equal(fclose(file), 0);
-}
+#include <glob.h>
 
 static void write_model(const char *text)
 {
-    char path[96];
-    snprintf(path, sizeof path, "%s/m.json", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-/* Runs a shell line in the folder, in which dbo is the built command; returns its exit code. */
-static int run(const char *line)
-{
-    char shell[2048];
-    snprintf(shell, sizeof shell,
-             "cd %s && unset DBO_LOG COLUMNS && dbo() { '%s' \"$@\"; } && { %s; } >out 2>err",
-             folder, DBO_PROGRAM, line);
-    int status = system(shell);
-    assert_true(WIFEXITED(status));
-    read_into("out", printed, sizeof printed);
-    read_into("err", complained, sizeof complained);
-    return WEXITSTATUS(status);
-}
-
-static void expect_sentence(const char *line, int code, const char *words)
-{
-    int got = run(line);
-    if (got != code || !strstr(complained, words))
-        fail_msg("%s: exit code %d, expected %d with '%s', said: %s", line, got, code, words,
-                 complained);
-    assert_memory_equal(complained, "dbo: ", 5);
+    command_in("m.json", text);
 }
 
 static dbo_json *read_json(const char *name)
@@ -246,41 +193,25 @@ static void mistakes_in_a_model_are_1(void **state)
     }
 }
 
+/* A part of never.json is there: the measurement begins. */
+static bool writes_never(void)
+{
+    char pattern[96];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/never*", folder);
+    bool any = glob(pattern, 0, NULL, &found) == 0;
+    globfree(&found);
+    return any;
+}
+
 static void interruption_is_130(void **state)
 {
     (void)state;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (chdir(folder) != 0 || !freopen("out", "w", stdout) || !freopen("err", "w", stderr))
-            _exit(99);
-        execl(DBO_PROGRAM, "dbo", "bench", "sim", "--ranks", "4096", "--runs", "99", "--json",
-              "never.json", (char *)NULL);
-        _exit(98);
-    }
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    kill(child, SIGINT);
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 130);
-    read_into("err", complained, sizeof complained);
+    static char *const interrupted[] = {"dbo",    "bench", "sim",    "--ranks",    "4096",
+                                        "--runs", "99",    "--json", "never.json", NULL};
+    assert_int_equal(run_and_interrupt(interrupted, writes_never), 130);
     assert_string_equal(complained, "dbo: the benchmark was interrupted\n");
-    assert_int_equal(run("ls -A | grep never"), 1); /* neither the file nor a part of it */
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char shell[64];
-    snprintf(shell, sizeof shell, "rm -r %s", folder);
-    return system(shell);
+    assert_false(writes_never()); /* neither the file nor a part of it */
 }
 
 int main(void)
@@ -295,5 +226,5 @@ int main(void)
         cmocka_unit_test(mistakes_in_a_model_are_1),
         cmocka_unit_test(interruption_is_130),
     };
-    return cmocka_run_group_tests_name("cli_bench", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("cli_bench", tests, command_setup, command_teardown);
 }
