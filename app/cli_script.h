@@ -4,7 +4,7 @@
  *     static const struct argp_option options[] = {..., DBO_SCRIPT_OPTIONS, {0}};
  *     ... in the parser: error_t e = dbo_script_option(&arguments->script, key, arg); ...
  *     dbo_experiment experiment;
- *     if (!dbo_script_load(&arguments.script, stdout, &experiment, &code))
+ *     if (!dbo_script_load(&arguments.script, "run", stdout, &experiment, &code))
  *         return code;
  */
 #ifndef DBO_APP_CLI_SCRIPT_H

@@ -28,6 +28,7 @@ typedef struct machine {
     entry *entries;
     size_t count, capacity;
     bool out_of_memory;
+    entry lost; /* what is added then */
     dbo_rank rank;
     bool low_latency;
     int32_t holder;    /* of the turn, as the logs number it */
@@ -46,13 +47,12 @@ typedef struct pingpong {
 
 static entry *add(machine *m, const char *op, const char *stream)
 {
-    static entry lost;
     if (m->count == m->capacity) {
         size_t larger = m->capacity > 0 ? 2 * m->capacity : 256;
         entry *grown = DBO_ARENA_ARRAY(m->arena, entry, larger);
         m->out_of_memory = m->out_of_memory || grown == NULL;
         if (m->out_of_memory)
-            return &lost;
+            return &m->lost;
         if (m->count > 0)
             memcpy(grown, m->entries, m->count * sizeof *grown);
         m->entries = grown;
@@ -240,28 +240,6 @@ static dbo_status finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
     return DBO_OK;
 }
 
-static uint32_t group_rank(void *self)
-{
-    (void)self;
-    return 0;
-}
-
-static uint32_t group_size(void *self)
-{
-    (void)self;
-    return 1;
-}
-
-static dbo_status exchange(void *self, const char *tag, uint64_t sequence, const int32_t *column,
-                           uint32_t rows, int32_t *matrix)
-{
-    (void)self;
-    (void)tag;
-    (void)sequence;
-    memcpy(matrix, column, rows * sizeof *column);
-    return DBO_OK;
-}
-
 static void span(void *self, const dbo_span *what)
 {
     (void)self;
@@ -297,18 +275,15 @@ static void make_seam(machine *m, dbo_seam *seam)
                                           .status = status_of};
     static const dbo_a2a_ops a2a = {
         .caps = caps, .set_sms = set_sms, .post = post, .counts = counts, .finish = finish};
-    static const dbo_group_ops group = {
-        .rank = group_rank, .size = group_size, .exchange = exchange};
     static const dbo_trace_ops trace = {.span = span, .turn = turn};
     *seam = (dbo_seam){.host = &host,
                        .device = &device,
                        .a2a = &a2a,
-                       .group = &group,
+                       .group = dbo_group_alone(),
                        .trace = &trace,
                        .host_self = m,
                        .device_self = m,
                        .a2a_self = m,
-                       .group_self = m,
                        .trace_self = m};
 }
 

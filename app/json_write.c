@@ -251,13 +251,6 @@ void dbo_json_put_int(dbo_json_writer *w, int64_t value)
     put_plain(w, text);
 }
 
-void dbo_json_put_uint(dbo_json_writer *w, uint64_t value)
-{
-    char text[24];
-    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    put_plain(w, text);
-}
-
 /* The decimal point of the locale, of one or more bytes, becomes a full stop. */
 static void use_full_stop(char *text)
 {

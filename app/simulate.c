@@ -55,11 +55,6 @@ static dbo_status make_classes(simulation *s, bool unfolded, uint32_t *class_of,
     return DBO_OK;
 }
 
-static int64_t us_to_ns(double us)
-{
-    return (int64_t)(us * 1000.0 + 0.5);
-}
-
 /* Given durations: a machine that has only host times, and a layer that has only durations. They
  * are those of an ubatch; the whole batch takes as long as all its ubatches one after the other. */
 static void use_fixed_costs(simulation *s, uint32_t ubatches)
@@ -68,17 +63,17 @@ static void use_fixed_costs(simulation *s, uint32_t ubatches)
     int64_t ns[DBO_KIND_COUNT];
     for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
         ns[k] = -1;
-    ns[DBO_KIND_A0] = us_to_ns(f->a0_us);
-    ns[DBO_KIND_A1] = us_to_ns(f->a1_us);
-    ns[DBO_KIND_DISPATCH] = us_to_ns(f->d_us);
-    ns[DBO_KIND_MLP] = us_to_ns(f->m_us);
-    ns[DBO_KIND_COMBINE] = us_to_ns(f->c_us);
-    ns[DBO_KIND_SHARED] = us_to_ns(f->s_us);
-    ns[DBO_KIND_COPY] = us_to_ns(f->copy_us);
-    ns[DBO_KIND_QUANT] = f->quant_us > 0 ? us_to_ns(f->quant_us) : -1;
-    ns[DBO_KIND_LAYOUT] = f->layout_us > 0 ? us_to_ns(f->layout_us) : -1;
-    ns[DBO_KIND_H2D] = f->h2d_us > 0 ? us_to_ns(f->h2d_us) : -1;
-    ns[DBO_KIND_REDUCE] = f->reduce_us > 0 ? us_to_ns(f->reduce_us) : -1;
+    ns[DBO_KIND_A0] = dbo_ns_from_us(f->a0_us);
+    ns[DBO_KIND_A1] = dbo_ns_from_us(f->a1_us);
+    ns[DBO_KIND_DISPATCH] = dbo_ns_from_us(f->d_us);
+    ns[DBO_KIND_MLP] = dbo_ns_from_us(f->m_us);
+    ns[DBO_KIND_COMBINE] = dbo_ns_from_us(f->c_us);
+    ns[DBO_KIND_SHARED] = dbo_ns_from_us(f->s_us);
+    ns[DBO_KIND_COPY] = dbo_ns_from_us(f->copy_us);
+    ns[DBO_KIND_QUANT] = f->quant_us > 0 ? dbo_ns_from_us(f->quant_us) : -1;
+    ns[DBO_KIND_LAYOUT] = f->layout_us > 0 ? dbo_ns_from_us(f->layout_us) : -1;
+    ns[DBO_KIND_H2D] = f->h2d_us > 0 ? dbo_ns_from_us(f->h2d_us) : -1;
+    ns[DBO_KIND_REDUCE] = f->reduce_us > 0 ? dbo_ns_from_us(f->reduce_us) : -1;
     for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
         ns[k] = ns[k] > 0 ? ns[k] * ubatches : ns[k];
     dbo_layer_costs_fixed(ns, 0, &s->fixed);
@@ -135,7 +130,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
 /* The rank comes late to its measured step, by as much as its seed says. */
 static void delay(simulation *s, uint32_t index)
 {
-    uint64_t most_ns = (uint64_t)us_to_ns(s->experiment->batch.jitter_us);
+    uint64_t most_ns = (uint64_t)dbo_ns_from_us(s->experiment->batch.jitter_us);
     dbo_prng prng;
     dbo_prng_init(&prng, s->experiment->seed, index);
     if (most_ns > 0)

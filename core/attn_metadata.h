@@ -1,4 +1,4 @@
-/* attn_metadata.h: the part of the attention metadata that an ubatch sees (section d).
+/* attn_metadata.h: the part of the attention metadata that an ubatch sees.
  *
  * Two forms. dbo_attn_metadata_split is the exact one: it takes a slice (slice.h) and refuses what
  * its source asserts on (an empty slice, a slice that starts outside its first request).

@@ -1,4 +1,4 @@
-/* batch.h: from the requests scheduled on a rank to one step's batch (sections a, b).
+/* batch.h: from the requests scheduled on a rank to one step's batch.
  *
  * A batch is a list of requests, each with the tokens it runs in this step and the tokens that are
  * already in the cache. *Uniform decode* means that every request runs exactly the decode query

@@ -1,5 +1,4 @@
-/* config.h: how a group is set up: the parallel configuration and the choices of a run (sections b
- * and i).
+/* config.h: how a group is set up: the parallel configuration and the choices of a run.
  *
  * A dbo_config is a plain value that is copied freely. Keys that vLLM has too carry its names and
  * defaults. Members are described by a table (field.h), so that scripts, files and the command line

@@ -1,8 +1,8 @@
-/* One pass over the spans in order of start. For every stream, and for every ubatch and kind, the
- * walk keeps where the longest path to the latest op stands (`path_ns`) and when that op really
- * ended (`end_ns`); an op begins, on paper, at the largest path_ns among its predecessors. By
- * induction path_ns <= end_ns - (start of the step): a predecessor counts only if its end_ns is not
- * after the op's start. O(n log n) for the sort, then O(n * kinds).
+/* critical_path.c: one pass over the spans in order of start. For every stream, and for every
+ * ubatch and kind, the walk keeps where the longest path to the latest op stands (`path_ns`) and
+ * when that op really ended (`end_ns`); an op begins, on paper, at the largest path_ns among its
+ * predecessors. By induction path_ns <= end_ns - (start of the step): a predecessor counts only if
+ * its end_ns is not after the op's start. O(n log n) for the sort, then O(n * kinds).
  */
 #include "core/critical_path.h"
 

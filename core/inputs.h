@@ -1,4 +1,4 @@
-/* inputs.h: what a model is called with, cut into ubatches by their tokens (section g).
+/* inputs.h: what a model is called with, cut into ubatches by their tokens.
  *
  * Every input has one axis that counts the step's tokens. A slice takes the same range of it from
  * each, as a view: nothing is copied, so graphs captured on slices replay from the same memory.

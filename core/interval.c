@@ -1,3 +1,5 @@
+/* interval.c: lists that double when full; normalising sorts once and merges in place. What asks
+ * walks both lists side by side. */
 #include "core/interval.h"
 
 #include <stdlib.h>

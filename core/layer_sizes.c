@@ -5,24 +5,15 @@
 
 #include <string.h>
 
-typedef struct role_row {
-    const char *name, *what;
-} role_row;
-
-static const role_row roles[DBO_BUFFER_ROLES] = {[DBO_BUFFER_NONE] = {"?", "?"},
-#define DBO_BUFFER_ROLE(role, role_name, role_what) [DBO_BUFFER_##role] = {role_name, role_what},
-                                                 DBO_BUFFER_ROLES_TABLE(DBO_BUFFER_ROLE)
+static const char *const role_names[DBO_BUFFER_ROLES] = {[DBO_BUFFER_NONE] = "?",
+#define DBO_BUFFER_ROLE(role, name, what) [DBO_BUFFER_##role] = name,
+                                                         DBO_BUFFER_ROLES_TABLE(DBO_BUFFER_ROLE)
 #undef DBO_BUFFER_ROLE
 };
 
 const char *dbo_buffer_role_name(dbo_buffer_role role)
 {
-    return (unsigned)role < DBO_BUFFER_ROLES ? roles[role].name : "?";
-}
-
-const char *dbo_buffer_role_what(dbo_buffer_role role)
-{
-    return (unsigned)role < DBO_BUFFER_ROLES ? roles[role].what : "?";
+    return (unsigned)role < DBO_BUFFER_ROLES ? role_names[role] : "?";
 }
 
 typedef struct size_build {

@@ -57,9 +57,8 @@ typedef enum dbo_buffer_role {
         DBO_BUFFER_ROLES
 } dbo_buffer_role;
 
-/* "recv_tokens", and one line about it; "?" for what is no role. */
+/* "recv_tokens"; "?" for what is no role. */
 const char *dbo_buffer_role_name(dbo_buffer_role role);
-const char *dbo_buffer_role_what(dbo_buffer_role role);
 
 /* Of the rank, not of an ubatch: ubatch 0 stands for all. For good: a workspace of the rank. */
 static inline bool dbo_buffer_role_is_shared(dbo_buffer_role role)

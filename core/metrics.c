@@ -1,4 +1,5 @@
-/* One scan of the trace copies the spans of the rank and step; everything else works on the copy.
+/* metrics.c: one scan of the trace copies the spans of the rank and step; everything else works on
+ * the copy.
  *
  * What computes, moves and waits when is a set of times (times.h), so a quantity is the length of a
  * union, an intersection or a difference.

@@ -1,7 +1,7 @@
-/* Reading: the rank's issues of one step are filtered to what the notation shows, in host order;
- * then a layer is chosen and two windows of that list are found, one for `Order`, one for the rows.
- * They are the same window unless transfers have no separate send. Printing never sorts: order is
- * what is being shown. O(issues of the trace).
+/* notation.c: reading and printing. To read, the rank's issues of one step are filtered to what the
+ * notation shows, in host order; then a layer is chosen and two windows of that list are found, one
+ * for `Order`, one for the rows. They are the same window unless transfers have no separate send.
+ * Printing never sorts: order is what is being shown. O(issues of the trace).
  */
 #include "core/notation.h"
 

@@ -55,12 +55,30 @@ static inline dbo_op_id dbo_op_id_make(uint32_t step, uint32_t rank, uint32_t la
     return (uint64_t)step << 50 | (uint64_t)rank << 36 | (uint64_t)layer << 26 |
            (uint64_t)ubatch << 22 | (uint64_t)kind << 16 | (uint64_t)occurrence;
 }
-static inline uint32_t dbo_op_id_step(dbo_op_id id) { return (uint32_t)(id >> 50); }
-static inline uint32_t dbo_op_id_rank(dbo_op_id id) { return (uint32_t)(id >> 36) & 0x3fffu; }
-static inline uint32_t dbo_op_id_layer(dbo_op_id id) { return (uint32_t)(id >> 26) & 0x3ffu; }
-static inline uint32_t dbo_op_id_ubatch(dbo_op_id id) { return (uint32_t)(id >> 22) & 0xfu; }
-static inline uint32_t dbo_op_id_kind(dbo_op_id id) { return (uint32_t)(id >> 16) & 0x3fu; }
-static inline uint32_t dbo_op_id_occurrence(dbo_op_id id) { return (uint32_t)id & 0xffffu; }
+static inline uint32_t dbo_op_id_step(dbo_op_id id)
+{
+    return (uint32_t)(id >> 50);
+}
+static inline uint32_t dbo_op_id_rank(dbo_op_id id)
+{
+    return (uint32_t)(id >> 36) & 0x3fffu;
+}
+static inline uint32_t dbo_op_id_layer(dbo_op_id id)
+{
+    return (uint32_t)(id >> 26) & 0x3ffu;
+}
+static inline uint32_t dbo_op_id_ubatch(dbo_op_id id)
+{
+    return (uint32_t)(id >> 22) & 0xfu;
+}
+static inline uint32_t dbo_op_id_kind(dbo_op_id id)
+{
+    return (uint32_t)(id >> 16) & 0x3fu;
+}
+static inline uint32_t dbo_op_id_occurrence(dbo_op_id id)
+{
+    return (uint32_t)id & 0xffffu;
+}
 
 /* ---- cost ---- */
 
@@ -77,11 +95,11 @@ typedef enum dbo_part_kind {
 /* One kernel of an op, alone on the device. */
 typedef struct dbo_op_part {
     double flops;
-    double hbm_bytes;        /* read + written */
-    double weight_bytes;     /* of hbm_bytes: read whatever the number of tokens */
-    uint32_t tiles;          /* independent output tiles (CTAs); 0: as many as SMs */
-    uint8_t kind;            /* dbo_part_kind */
-    uint8_t dtype;           /* dbo_dtype of the math */
+    double hbm_bytes;    /* read + written */
+    double weight_bytes; /* of hbm_bytes: read whatever the number of tokens */
+    uint32_t tiles;      /* independent output tiles (CTAs); 0: as many as SMs */
+    uint8_t kind;        /* dbo_part_kind */
+    uint8_t dtype;       /* dbo_dtype of the math */
 } dbo_op_part;
 
 #define DBO_OP_MAX_PARTS 8

@@ -1,4 +1,4 @@
-/* outputs.h: what ubatches computed, put together again (section g).
+/* outputs.h: what ubatches computed, put together again.
  *
  * Each ubatch gives its output once, under its id; the whole is the outputs one after the other by
  * id, whoever finished first. An output has one component or several (a hidden state beside the

@@ -35,7 +35,7 @@ void dbo_cut_fini(dbo_cut *cut);
 typedef struct dbo_plan {
     uint32_t num_ubatches, num_layers;
     int32_t num_tokens_padded;
-    bool has_head; /* without a model there are no ends; embed then has no op */
+    bool has_head;           /* without a model there are no ends; embed then has no op */
     dbo_program embed, head; /* zeroed: none; a built plan has at least embed's memory */
     dbo_program layers[DBO_PLAN_LAYER_KINDS];
     uint8_t *kind_of_layer; /* (num_layers) */

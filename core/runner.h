@@ -1,4 +1,4 @@
-/* runner.h: one step on one rank: veto, vote, cut, metadata, programs, run (sections a to g).
+/* runner.h: one step on one rank: veto, vote, cut, metadata, programs, run.
  *
  *     dbo_runner runner;
  *     DBO_TRY(dbo_runner_init(&runner, &rank, &deployment, err));

@@ -1,4 +1,4 @@
-/* slice.h: cutting a step's tokens into ubatches (section c).
+/* slice.h: cutting a step's tokens into ubatches.
  *
  * Cuts are at multiples of padded / N, of the *padded* count; the last slice ends at the real
  * total; the remainder of the division lands in the last slice. Two searches over the prefix sums

@@ -1,3 +1,4 @@
+/* sm_control.c: what is reserved is decided once, at init; entering and leaving only sets it. */
 #include "core/sm_control.h"
 
 dbo_status dbo_sm_control_init(dbo_sm_control *control, dbo_rank *rank, const dbo_config *config,

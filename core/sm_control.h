@@ -1,4 +1,4 @@
-/* sm_control.h: SM budgets in force while ubatches are issued (section h).
+/* sm_control.h: SM budgets in force while ubatches are issued.
  *
  * Inside the scope transfers get `comm` SMs and compute kernels the rest, so that they do not take
  * each other's; outside both may use all, as far as the back end lets them: one that was created

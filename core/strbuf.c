@@ -1,3 +1,4 @@
+/* strbuf.c: text that doubles when full; the first failure to grow sticks (strbuf.h). */
 #include "core/strbuf.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* Transfers are grouped by id, so that a transfer's own waiting can be taken out of its moving
- * time: sorted by (id, start), a group is a run of the array. Groups are small: a handful of spans.
+/* times.c: transfers are grouped by id, so that a transfer's own waiting can be taken out of its
+ * moving time: sorted by (id, start), a group is a run of the array. Groups are small: a handful of
+ * spans.
  */
 #include "core/times.h"
 

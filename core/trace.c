@@ -1,4 +1,4 @@
-/* The trace's chunked arrays.
+/* trace.c: chunked arrays.
  *
  * A list is an array of pointers to chunks of 2^DBO_TRACE_CHUNK_BITS records; chunks never move, so
  * a record's address is stable and growth copies only pointers. Appending is one mask test, two

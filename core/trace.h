@@ -1,9 +1,11 @@
 /* trace.h: what happened in a run, kept: spans of ops, issues, host marks.
  *
- * A trace is a sink for the seam (dbo_trace_sink) and a set of chunked arrays to read back. Spans
- * arrive in the order of their ends, issues and marks of one rank in host order. Appending costs a
- * store and a bound check; nothing is sorted or indexed here. Not thread-safe: one trace belongs to
- * one world, in which one context runs at a time.
+ * A trace is a sink for the seam (dbo_trace_sink) and a set of chunked arrays to read back. Records
+ * stay in the order in which they came. Issues and marks of one rank come in host order. Spans of
+ * one stream come in the order of their starts, and a span behind those that it waited for; more
+ * cannot be relied on: a back end that knows an end ahead of its time tells it at once. Appending
+ * costs a store and a bound check. Not thread-safe: one trace belongs to one world, in which one
+ * context runs at a time.
  *
  *     dbo_trace trace;
  *     dbo_trace_init(&trace);

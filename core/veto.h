@@ -1,4 +1,4 @@
-/* veto.h: may this rank's batch be split at all? (section b2)
+/* veto.h: may this rank's batch be split at all?
  *
  * When a batch is split, one ubatch may read cache blocks that another writes in the same layer:
  * a request that continues on blocks shared with one that is still filling them. The veto finds a

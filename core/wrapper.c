@@ -1,3 +1,5 @@
+/* wrapper.c: which form of a step runs, and the cache of graphs: few sizes, searched front to back.
+ */
 #include "core/wrapper.h"
 
 #include <stdlib.h>

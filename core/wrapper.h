@@ -1,4 +1,4 @@
-/* wrapper.h: runs a plan: split or not, eagerly or from a graph (section g).
+/* wrapper.h: runs a plan: split or not, eagerly or from a graph.
  *
  * Split and eager: the ubatches take turns. FULL: the first run of a size captures the whole
  * forward of all ubatches in one graph, later ones replay it without turns. A size has one graph,

@@ -385,11 +385,6 @@ cudaStream_t dbo_cuda_stream(const dbo_cuda *cuda, dbo_stream stream)
     return cuda->streams[stream];
 }
 
-cudaEvent_t dbo_cuda_event(const dbo_cuda *cuda, dbo_event event)
-{
-    return cuda->events[event].event;
-}
-
 bool dbo_cuda_capturing(const dbo_cuda *cuda)
 {
     return cuda->capture != 0;

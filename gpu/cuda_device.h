@@ -67,7 +67,6 @@ static inline void *dbo_cuda_pointer(const uint64_t *addresses, const dbo_access
 /* ---- for the other files of this room ---- */
 
 cudaStream_t dbo_cuda_stream(const dbo_cuda *cuda, dbo_stream stream);
-cudaEvent_t dbo_cuda_event(const dbo_cuda *cuda, dbo_event event);
 bool dbo_cuda_capturing(const dbo_cuda *cuda);
 /* A stream of the room's own, at the highest priority: its spans carry DBO_NETWORK_STREAM and the
  * part FLIGHT. The caller destroys it with cudaStreamDestroy. */

@@ -7,15 +7,15 @@
  *     dbo_sim *sim = dbo_sim_create(&options, &err);
  *     for (i = 0; i < n; i++)
  *         dbo_sim_seam(sim, i, &seam), dbo_rank_init(&ranks[i], i, &seam, ...);
- *     dbo_sim_run(sim, rank_main, ranks, &err);     // rank_main(ranks, i, &err) on each, to the
- * end
+ *     dbo_sim_run(sim, rank_main, ranks, &err);     // rank_main(ranks, i, &err) on each
  *
  * Folding: `class_of` maps each logical rank to the simulated rank that stands for it and its like.
  * A transfer meets once all simulated ranks have posted; an exchange repeats a class's column for
  * each of its members. Folded and unfolded runs agree to the ns.
  *
  * Order: events by (time, entity number); a rank runs ahead of the world on its own host clock
- * until it must wait. All times are int64 ns from 0.
+ * until it must wait. Spans are pushed as soon as they are known, which may be ahead of the world's
+ * time, too (core/trace.h has the order). All times are int64 ns from 0.
  */
 #ifndef DBO_SIM_H
 #define DBO_SIM_H

@@ -18,7 +18,7 @@ typedef struct sim_rank sim_rank;
 
 typedef enum sim_item_kind {
     SIM_OP,   /* a kernel */
-    SIM_WAIT, /* until stream `peer` has done `ns` items */
+    SIM_WAIT, /* until stream `peer` has done `count` items */
     SIM_MEET, /* HT: a transfer, a rendezvous of all ranks */
     SIM_SEND, /* LL: the sending kernel; bytes leave from its start */
     SIM_RECV  /* LL: waits for the flight, then the receiving kernel */

@@ -112,20 +112,6 @@ static dbo_status last_status(void *self, dbo_error *err)
         *err = f->refusal;
     return status;
 }
-static uint32_t group_zero(void *self)
-{
-    (void)self;
-    return 0;
-}
-static dbo_status exchange(void *self, const char *tag, uint64_t sequence, const int32_t *column,
-                           uint32_t rows, int32_t *matrix)
-{
-    (void)self;
-    (void)tag;
-    (void)sequence;
-    memcpy(matrix, column, rows * sizeof *matrix);
-    return DBO_OK;
-}
 static void trace_span(void *self, const dbo_span *span)
 {
     (void)self;
@@ -152,8 +138,6 @@ static const dbo_device_ops device_ops = {.stream_create = stream_create,
                                           .set_compute_sms = set_compute_sms,
                                           .total_sms = total_sms,
                                           .status = last_status};
-static const dbo_group_ops group_ops = {
-    .rank = group_zero, .size = group_zero, .exchange = exchange};
 static const dbo_trace_ops trace_ops = {.span = trace_span, .mark = trace_mark};
 
 /* ---- a rank over it ---- */
@@ -172,7 +156,7 @@ static void bench_open(bench *b, dbo_context_kind kind, bool turns)
     assert_non_null(b->self);
     const dbo_seam seam = {.host = &host_ops,
                            .device = &device_ops,
-                           .group = &group_ops,
+                           .group = dbo_group_alone(),
                            .trace = turns ? &trace_ops : NULL,
                            .host_self = &b->fake,
                            .device_self = &b->fake,

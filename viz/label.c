@@ -1,4 +1,4 @@
-/* What lanes and boxes are called. */
+/* label.c: what lanes and boxes are called. */
 #include "core/notation.h"
 #include "viz/view.h"
 

@@ -1,5 +1,5 @@
-/* From ns to pixels. Pixel c is [start + c * span / num, start + (c + 1) * span / num): its edges
- * are rounded once, so neighbouring pixels meet exactly and no rounding accumulates.
+/* raster.c: from ns to pixels. Pixel c is [start + c * span / num, start + (c + 1) * span / num):
+ * its edges are rounded once, so neighbouring pixels meet exactly and no rounding accumulates.
  */
 #include "viz/view.h"
 

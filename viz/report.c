@@ -1,3 +1,4 @@
+/* report.c: the columns of a result: names on the left, the run without DBO, the run with it. */
 #include "viz/report.h"
 
 #include <stdio.h>

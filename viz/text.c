@@ -1,5 +1,6 @@
-/* A lane is rastered to one box a column, then painted into cells (glyph and tone), then written:
- * cells make labels and separators independent of colour, and a line's width is its cell count.
+/* text.c: a lane is rastered to one box a column, then painted into cells (glyph and tone), then
+ * written: cells make labels and separators independent of colour, and a line's width is its cell
+ * count.
  */
 #include "viz/text.h"
 

@@ -1,9 +1,9 @@
 /* trace_json.c: tracks, ops and arrows of a trace file (trace_json.h).
  *
- * A stream's spans come in the order of their ends, and on one stream that is the order of their
- * starts, too. So a layer's slice is opened at the first op of a stretch of equal layers and closed
- * behind its last one without looking ahead. A span that starts before the one before it has ended
- * (streams of a real device, joined out of order) is written without a layer around it.
+ * A stream's spans come in the order of their starts (core/trace.h). So a layer's slice is opened
+ * at the first op of a stretch of equal layers and closed behind its last one without looking
+ * ahead. A span that starts before the one before it has ended (streams of a real device, joined
+ * out of order) is written without a layer around it.
  */
 #include "viz/trace_json_impl.h"
 

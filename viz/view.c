@@ -1,6 +1,7 @@
-/* Boxes are gathered lane by lane into one array. Which lanes exist is known only after a first
- * scan (streams that were used), so: scan, name the lanes, gather, sort by (lane, start, end, id),
- * count. Flights are laid greedily: each into the first network lane that is free when it starts.
+/* view.c: boxes are gathered lane by lane into one array. Which lanes exist is known only after a
+ * first scan (streams that were used), so: scan, name the lanes, gather, sort by (lane, start, end,
+ * id), count. Flights are laid greedily: each into the first network lane that is free when it
+ * starts.
  */
 #include "viz/view.h"
 
