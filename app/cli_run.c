@@ -179,6 +179,7 @@ static dbo_status write_trace(const dbo_outcome *outcome, const dbo_layers *laye
         *one = (dbo_trace_json_run){.title = sides[i].title,
                                     .trace = &run->trace,
                                     .num_ranks = run->num_classes,
+                                    .ranks = run->first_rank,
                                     .start_ns = shown->begin_ns,
                                     .end_ns = shown->end_ns,
                                     .sms = outcome->result.experiment->hardware.sms};

@@ -222,6 +222,11 @@ static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *e
                         "tensor_parallel_size is %u, which does not divide the %u heads of %s",
                         e->config.tensor_parallel_size, e->model.heads, e->model.name);
     }
+    if (e->config.tensor_parallel_size > 1 && e->model.num_experts > 0 && e->ep_size == 1)
+        return dbo_fail(err, DBO_INVALID, "Set enable_expert_parallel = true.",
+                        "tensor_parallel_size is %u without expert parallelism, and experts that "
+                        "are themselves cut into pieces are not modelled",
+                        e->config.tensor_parallel_size);
     *key = "hardware";
     DBO_TRY(need(e->has_hardware, "hardware", "Set hardware = \"H800\".", err));
     return dbo_hardware_check(&e->hardware, err);

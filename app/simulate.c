@@ -36,21 +36,25 @@ typedef struct simulation {
 
 /* ---- what stays equal folds ---- */
 
-static dbo_status make_classes(simulation *s, bool unfolded, uint32_t *class_of, dbo_error *err)
+static dbo_status make_classes(simulation *s, bool unfolded, dbo_simulated *out, dbo_error *err)
 {
     const dbo_workload *batch = &s->experiment->batch;
     uint32_t num_ranks = s->config.data_parallel_size;
     bool alike = !unfolded && batch->jitter_us <= 0;
     s->classes = calloc(num_ranks, sizeof *s->classes);
-    if (!s->classes)
+    out->class_of = calloc(num_ranks, sizeof *out->class_of);
+    out->first_rank = calloc(num_ranks, sizeof *out->first_rank);
+    if (!s->classes || !out->class_of || !out->first_rank)
         return dbo_fail_memory(err, "the ranks");
     for (uint32_t r = 0; r < num_ranks; r++) {
         uint32_t c = alike ? 0 : s->num_classes;
         while (c < s->num_classes && s->classes[c].requests != batch->ranks[r])
             c++;
-        if (c == s->num_classes)
+        if (c == s->num_classes) {
+            out->first_rank[c] = r;
             s->classes[s->num_classes++].requests = batch->ranks[r];
-        class_of[r] = c;
+        }
+        out->class_of[r] = c;
     }
     return DBO_OK;
 }
@@ -232,18 +236,20 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
     if (!out->results)
         return dbo_fail_memory(err, "the results");
     out->num_classes = s->num_classes;
-    *shown = 0;
+    uint32_t most = 0; /* class with the most tokens */
     for (uint32_t c = 0; c < s->num_classes; c++) {
         out->results[c] = s->classes[c].result;
         memset(&s->classes[c].result, 0, sizeof s->classes[c].result);
-        if (out->results[c].num_tokens > out->results[*shown].num_tokens)
-            *shown = c;
+        if (out->results[c].num_tokens > out->results[most].num_tokens)
+            most = c;
     }
     DBO_TRY(copy_vote(s, out, err));
-    copy_graphs(s, *shown, out);
-    out->sums = s->classes[*shown].probe.sums;
+    copy_graphs(s, most, out);
+    out->sums = s->classes[most].probe.sums;
+    dbo_trace_rename_ranks(&out->trace, out->first_rank); /* the simulator knows classes only */
+    *shown = out->first_rank[most];
     return dbo_metrics_compute(&out->metrics, &out->trace, *shown, DBO_MEASURED_STEP,
-                               (uint64_t)out->results[*shown].num_tokens, err);
+                               (uint64_t)out->results[most].num_tokens, err);
 }
 
 static dbo_status simulate_one(const dbo_experiment *experiment,
@@ -253,9 +259,7 @@ static dbo_status simulate_one(const dbo_experiment *experiment,
     simulation s;
     prepare(&s, experiment, with_dbo, options->log);
     dbo_trace_init(&out->trace);
-    out->class_of = calloc(s.config.data_parallel_size, sizeof *out->class_of);
-    dbo_status status = out->class_of ? make_classes(&s, options->unfolded, out->class_of, err)
-                                      : dbo_fail_memory(err, "the ranks");
+    dbo_status status = make_classes(&s, options->unfolded, out, err);
     if (status == DBO_OK)
         status = run(&s, options, out, err);
     if (status == DBO_OK)
@@ -266,16 +270,21 @@ static dbo_status simulate_one(const dbo_experiment *experiment,
 
 /* ---- the outcome ---- */
 
+static const dbo_step_result *result_of(const dbo_simulated *run, uint32_t rank)
+{
+    return &run->results[run->class_of[rank]];
+}
+
 static dbo_status copy_slices(const dbo_experiment *experiment, dbo_outcome *o, dbo_error *err)
 {
     uint32_t num_ranks = experiment->config.data_parallel_size;
-    uint32_t n = o->on.results[o->rank].cut.num_ubatches;
+    uint32_t n = result_of(&o->on, o->rank)->cut.num_ubatches;
     o->slices = calloc((size_t)num_ranks * n, sizeof *o->slices);
     o->slices_padded = calloc((size_t)num_ranks * n, sizeof *o->slices_padded);
     if (!o->slices || !o->slices_padded)
         return dbo_fail_memory(err, "the slices");
     for (uint32_t r = 0; r < num_ranks; r++) {
-        const dbo_cut *cut = &o->on.results[o->on.class_of[r]].cut;
+        const dbo_cut *cut = &result_of(&o->on, r)->cut;
         memcpy(&o->slices[(size_t)r * n], cut->slices, n * sizeof *o->slices);
         memcpy(&o->slices_padded[(size_t)r * n], cut->slices_padded, n * sizeof *o->slices);
     }
@@ -284,7 +293,7 @@ static dbo_status copy_slices(const dbo_experiment *experiment, dbo_outcome *o, 
 
 static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo_error *err)
 {
-    const dbo_step_result *shown = &o->on.results[o->rank];
+    const dbo_step_result *shown = result_of(&o->on, o->rank);
     o->split = shown->decision.should_ubatch;
     if (o->split) {
         dbo_split_cost_compute(&o->split_cost, &o->off.sums, &o->on.sums);
@@ -303,7 +312,7 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
         .on = o->split ? &o->on.metrics : NULL,
         .split_cost = o->split ? &o->split_cost : NULL,
         .notation = o->has_notation ? &o->notation : NULL,
-        .memory_off = experiment->has_fixed ? NULL : &o->off.results[o->rank].memory,
+        .memory_off = experiment->has_fixed ? NULL : &result_of(&o->off, o->rank)->memory,
         .memory_on = experiment->has_fixed || !o->split ? NULL : &shown->memory,
         .num_ranks = experiment->config.data_parallel_size,
         .num_ubatches = o->split ? shown->cut.num_ubatches : 0,
@@ -331,10 +340,10 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
 dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
                             dbo_error *err)
 {
-    const dbo_simulated *on = &outcome->on;
     simulation s;
     prepare(&s, outcome->result.experiment, true, NULL);
-    return dbo_plan_build(out, &s.deployment, &on->results[on->class_of[rank]].cut, &on->caps, err);
+    return dbo_plan_build(out, &s.deployment, &result_of(&outcome->on, rank)->cut,
+                          &outcome->on.caps, err);
 }
 
 static void simulated_fini(dbo_simulated *s)
@@ -343,6 +352,7 @@ static void simulated_fini(dbo_simulated *s)
         dbo_step_result_fini(&s->results[c]);
     free(s->results);
     free(s->class_of);
+    free(s->first_rank);
     free(s->vote);
     free(s->across_dp);
     dbo_trace_fini(&s->trace);

@@ -43,6 +43,7 @@ typedef struct dbo_simulated {
     dbo_trace trace;
     uint32_t num_classes;
     uint32_t *class_of;       /* (dp size) */
+    uint32_t *first_rank;     /* (num_classes) the rank that stands for its class in the trace */
     dbo_step_result *results; /* (num_classes), of the measured step */
     dbo_cost_sums sums;       /* of the shown rank */
     dbo_metrics metrics;      /* of the shown rank */
@@ -56,7 +57,7 @@ typedef struct dbo_simulated {
 
 typedef struct dbo_outcome {
     dbo_simulated off, on;
-    uint32_t rank; /* shown: the class with the most tokens */
+    uint32_t rank; /* shown: the first of those with the most tokens */
     bool split;
     dbo_split_cost split_cost;
     dbo_notation notation;

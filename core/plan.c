@@ -114,7 +114,8 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
         .layer = layer,
         .tokens = (uint32_t)m->num_tokens,
         .padded_tokens = (uint32_t)(m->tok_stop - m->tok_start),
-        .group_tokens = cut->group_tokens[i],
+        /* Without expert parallelism a rank has all experts, and its own tokens only. */
+        .group_tokens = d->ep_size > 1 ? cut->group_tokens[i] : (uint64_t)m->num_tokens,
         .decode_query_len = dbo_config_decode_query_len(d->config),
         .num_requests = request_shapes(m, shapes),
         .requests = shapes,

@@ -110,7 +110,7 @@ static dbo_status ask_veto(const dbo_config *config, const dbo_request *requests
  * no graphs at all. */
 static dbo_graph_mode wanted_mode(const dbo_runner *runner, const dbo_batch *batch)
 {
-    if (runner->group_size > 1 && !runner->caps.capturable)
+    if (!runner->caps.capturable)
         return DBO_GRAPH_NONE;
     if (dbo_vote_bucket(&runner->rules, batch->num_tokens) == 0)
         return DBO_GRAPH_NONE;

@@ -12,8 +12,8 @@ dbo_status dbo_sm_control_init(dbo_sm_control *control, dbo_rank *rank, const db
     dbo_a2a_caps caps;
     seam->a2a->caps(seam->a2a_self, &caps);
     uint32_t asked = config->dbo_comm_sms;
-    if (caps.max_sms == 0 || asked == 0)
-        return DBO_OK;
+    if (caps.max_sms == 0 || asked == 0 || control->total == 0)
+        return DBO_OK; /* total 0: a machine of given durations */
     bool fits = asked % 2 == 0 && asked < control->total;
     if (!fits && config->dbo_comm_sms_is_set)
         return dbo_fail(err, DBO_INVALID, "Give an even number below the SMs of the GPU.",

@@ -107,6 +107,31 @@ void dbo_trace_add_span(dbo_trace *trace, const dbo_span *span)
     append_span(trace, span);
 }
 
+static dbo_op_id renamed(dbo_op_id id, const uint32_t *names)
+{
+    return dbo_op_id_make(dbo_op_id_step(id), names[dbo_op_id_rank(id)], dbo_op_id_layer(id),
+                          dbo_op_id_ubatch(id), dbo_op_id_kind(id), dbo_op_id_occurrence(id));
+}
+
+#define RECORD(trace, list, type, i) \
+    (&((type *)(trace)->list.chunks[(i) >> DBO_TRACE_CHUNK_BITS])[(i)&CHUNK_MASK])
+
+void dbo_trace_rename_ranks(dbo_trace *trace, const uint32_t *names)
+{
+    for (uint64_t i = 0; i < trace->num_spans; i++) {
+        dbo_span *span = RECORD(trace, spans, dbo_span, i);
+        span->id = renamed(span->id, names);
+    }
+    for (uint64_t i = 0; i < trace->num_issues; i++) {
+        dbo_issue *issue = RECORD(trace, issues, dbo_issue, i);
+        issue->id = renamed(issue->id, names);
+    }
+    for (uint64_t i = 0; i < trace->num_marks; i++) {
+        dbo_mark *mark = RECORD(trace, marks, dbo_mark, i);
+        mark->rank = (uint16_t)names[mark->rank];
+    }
+}
+
 static void sink_span(void *self, const dbo_span *span)
 {
     append_span(self, span);

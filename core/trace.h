@@ -53,6 +53,8 @@ void dbo_trace_fini(dbo_trace *trace);
 /* The seam table whose self is a dbo_trace. */
 const dbo_trace_ops *dbo_trace_sink(void);
 void dbo_trace_add_span(dbo_trace *trace, const dbo_span *span);
+/* Rank r becomes names[r] in every record; names is (more than the largest rank in the trace). */
+void dbo_trace_rename_ranks(dbo_trace *trace, const uint32_t *names);
 
 static inline const dbo_span *dbo_trace_span(const dbo_trace *trace, uint64_t i)
 {

@@ -323,9 +323,11 @@ static const dbo_a2a_ops a2a_table = {.caps = a2a_caps,
                                       .counts = a2a_counts,
                                       .finish = a2a_finish};
 
+/* The first rank of those that this one stands for: who looks itself up in a matrix, or what
+ * follows from one, must find its own column. */
 static uint32_t group_rank(void *self)
 {
-    return ((const sim_rank *)self)->id;
+    return ((const sim_rank *)self)->first_member;
 }
 
 static uint32_t group_size(void *self)
@@ -376,7 +378,9 @@ static dbo_status init_ranks(dbo_sim *sim, uint32_t num_classes, dbo_error *err)
     for (uint32_t r = 0; r < o->num_ranks; r++)
         sim->class_of[r] = o->class_of ? o->class_of[r] : r;
     for (uint32_t r = 0; r < num_classes; r++)
-        sim->ranks[r] = (sim_rank){.sim = sim, .id = r};
+        sim->ranks[r] = (sim_rank){.sim = sim, .id = r, .first_member = r};
+    for (uint32_t r = o->num_ranks; r-- > 0;)
+        sim->ranks[sim->class_of[r]].first_member = r;
     for (uint32_t k = 0; k < DBO_CHARGE_COUNT && o->hardware; k++)
         sim->host_ns[k] = (int64_t)o->hardware->host_ns[k];
     sim->pool = dbo_fiber_pool_create(0, num_classes < 64 ? num_classes * 4 : 256, err);

@@ -11,7 +11,8 @@
  *
  * Folding: `class_of` maps each logical rank to the simulated rank that stands for it and its like.
  * A transfer meets once all simulated ranks have posted; an exchange repeats a class's column for
- * each of its members. Folded and unfolded runs agree to the ns.
+ * each of its members. Folded and unfolded runs agree to the ns. The group's `rank` is the first of
+ * those that a simulated rank stands for; in op ids, marks and sentences it is the simulated one.
  *
  * Order: events by (time, entity number); a rank runs ahead of the world on its own host clock
  * until it must wait. Spans are pushed as soon as they are known, which may be ahead of the world's

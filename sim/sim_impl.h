@@ -84,6 +84,7 @@ typedef enum sim_reason {
 struct sim_rank {
     dbo_sim *sim;
     uint32_t id;
+    uint32_t first_member; /* the first logical rank that it stands for */
     int64_t host_ns;
     dbo_context *context; /* of main */
     dbo_context *parked;  /* whoever held the turn when the rank blocked */

@@ -194,6 +194,7 @@ static void make_runs(const dbo_outcome *o, uint32_t sms, dbo_trace_json_run run
         runs[i] = (dbo_trace_json_run){.title = i ? "with \"DBO\"" : "without",
                                        .trace = &sides[i]->trace,
                                        .num_ranks = sides[i]->num_classes,
+                                       .ranks = sides[i]->first_rank,
                                        .start_ns = sides[i]->results[0].begin_ns,
                                        .end_ns = sides[i]->results[0].end_ns,
                                        .sms = sms};
@@ -285,7 +286,7 @@ static void slices_by_hand(void **state)
     add(&trace, DBO_KIND_A1, 9, 0, 2400, 2600);
     add(&trace, DBO_KIND_MLP, 2, 0, 2700, 3000);
     add(&trace, DBO_KIND_MLP, 3, 0, 9000, 9100);
-    const dbo_trace_json_run run = {"by \"hand\"\n", &trace, 1, 1000, 5000, 0};
+    const dbo_trace_json_run run = {"by \"hand\"\n", &trace, 1, NULL, 1000, 5000, 0};
     write_runs(&run, 1, &w);
     assert_int_equal(count_phase(&w, 'X'), 5);
     assert_int_equal(count_phase(&w, 'B'), 2);
@@ -303,7 +304,7 @@ static void empty_trace(void **state)
     dbo_trace trace;
     written w = {0};
     dbo_trace_init(&trace);
-    const dbo_trace_json_run run = {"nothing", &trace, 1, 0, 1, 0};
+    const dbo_trace_json_run run = {"nothing", &trace, 1, NULL, 0, 1, 0};
     write_runs(&run, 1, &w);
     assert_int_equal(count_phase(&w, 'M'), dbo_json_count(w.events));
     written_fini(&w);

@@ -207,7 +207,8 @@ void dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FIL
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
     for (uint32_t r = 0; r < num_runs; r++) {
         w.run = &runs[r];
-        for (w.rank = 0; w.rank < w.run->num_ranks; w.rank++) {
+        for (uint32_t i = 0; i < w.run->num_ranks; i++) {
+            w.rank = w.run->ranks ? w.run->ranks[i] : i;
             w.pid++;
             look_around(&w);
             name_tracks(&w);

@@ -28,7 +28,8 @@
 typedef struct dbo_trace_json_run {
     const char *title; /* UTF-8 */
     const dbo_trace *trace;
-    uint32_t num_ranks; /* ranks 0 .. num_ranks - 1 of the trace */
+    uint32_t num_ranks;    /* that are written: */
+    const uint32_t *ranks; /* (num_ranks); NULL: 0 .. num_ranks - 1 */
     int64_t start_ns, end_ns;
     uint32_t sms; /* of the device: kernels that share them ask for more, use no more; 0: unknown */
 } dbo_trace_json_run;
