@@ -81,6 +81,7 @@ bool dbo_cli_interrupted(void *unused);
 
 int dbo_command_run(int argc, char **argv);
 int dbo_command_show(int argc, char **argv);
+int dbo_command_check(int argc, char **argv);
 int dbo_command_bench(int argc, char **argv);
 int dbo_command_doctor(int argc, char **argv);
 int dbo_command_explain(int argc, char **argv);

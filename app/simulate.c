@@ -342,6 +342,7 @@ dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan 
 {
     simulation s;
     prepare(&s, outcome->result.experiment, true, NULL);
+    s.deployment.io = true; /* whoever looks at a program wants to see it */
     return dbo_plan_build(out, &s.deployment, &result_of(&outcome->on, rank)->cut,
                           &outcome->on.caps, err);
 }

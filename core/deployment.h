@@ -21,6 +21,7 @@ typedef struct dbo_deployment {
     const dbo_ref_limits *numbers; /* tensors are real ones, of the reference (numeric.h), and ops
                                     * say what they touch; NULL: costs only */
     bool rocm;
+    bool io;            /* ops and transfers say what they touch, for who checks the run */
     const dbo_log *log; /* what each step decides, at level debug; NULL: silent */
 } dbo_deployment;
 

@@ -212,7 +212,7 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
                                      .own_stream = true,
                                      .memory = !own,
                                      .record_stream = deployment->config->record_stream,
-                                     .io = deployment->numbers != NULL};
+                                     .io = deployment->io || deployment->numbers != NULL};
     const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
     in.built_in = dbo_builder_of_name(name, caps->has_hook);
     if (!in.built_in)

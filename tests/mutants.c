@@ -18,7 +18,7 @@ typedef struct maker {
     dbo_program_builder *b;
     dbo_prng prng;
     uint32_t num_ubatches, layers, u;
-    bool low_latency, aux, shared, early, host_sync, previous, extra;
+    bool low_latency, aux, shared, early, host_sync, previous, extra, drops;
     bool allocates[PARTS];
     uint32_t current;
 } maker;
@@ -114,6 +114,17 @@ static uint16_t post(maker *m, dbo_a2a_direction direction, part reads, part wri
 
 /* ---- layers ---- */
 
+/* A layer may drop what the last one left to it, and make room for its own. */
+static void attention(maker *m)
+{
+    memory(m, DBO_CODE_ALLOC, SENT, COMPUTE);
+    op(m, DBO_KIND_A0, READS(HIDDEN), SENT);
+    if (!m->drops)
+        return;
+    emit(m, DBO_CODE_FREE, COMPUTE, buffer_of(m, HIDDEN));
+    emit(m, DBO_CODE_ALLOC, COMPUTE, buffer_of(m, HIDDEN));
+}
+
 /* A third stream copies what is sent. Its memory is the compute pool's: the event that it waits for
  * is recorded after the ALLOC, so after whatever used the block there. */
 static void copy_aside(maker *m)
@@ -187,8 +198,7 @@ static void ht_dispatch(maker *m)
 
 static void ht_layer(maker *m)
 {
-    memory(m, DBO_CODE_ALLOC, SENT, COMPUTE);
-    op(m, DBO_KIND_A0, READS(HIDDEN), SENT);
+    attention(m);
     copy_aside(m);
     hand_over(m);
     ht_dispatch(m);
@@ -210,8 +220,7 @@ static void ht_layer(maker *m)
 /* All on compute: a send there is over before later work, so what was sent may go at once. */
 static void ll_layer(maker *m)
 {
-    memory(m, DBO_CODE_ALLOC, SENT, COMPUTE);
-    op(m, DBO_KIND_A0, READS(HIDDEN), SENT);
+    attention(m);
     copy_aside(m);
     emit(m, DBO_CODE_HOOK_RUN, 0, 0);
     memory(m, DBO_CODE_ALLOC, ROWS, COMPUTE);
@@ -241,6 +250,7 @@ static void choose(maker *m)
     m->host_sync = flip(prng);
     m->previous = !m->low_latency && flip(prng);
     m->extra = dbo_prng_below(prng, 4) == 0;
+    m->drops = flip(prng);
     for (int i = SENT; i < PARTS; i++)
         m->allocates[i] = dbo_prng_below(prng, 3) != 0;
 }

@@ -86,6 +86,33 @@ static void right_schedules_are_right(void **state)
     assert_int_equal(t.too_large, 0);
 }
 
+/* That one reuse at a time is enough: all combinations at once find nothing more. */
+static void one_reuse_at_a_time_is_enough(void **state)
+{
+    (void)state;
+    uint64_t states = 0;
+    uint32_t compared = 0;
+    for (uint64_t seed = 7000; seed < 7080; seed++) {
+        dbo_program original, mutant;
+        dbo_error err = {0};
+        char what[256] = "";
+        if (mutants_make(seed, &original, &err) != DBO_OK ||
+            mutants_mutate(seed, &original, &mutant, what, sizeof what, &err) != DBO_OK)
+            fail_msg("%s", err.message);
+        oracle_verdict one = oracle_judge(&mutant, false, &states);
+        oracle_verdict all = oracle_judge(&mutant, true, &states);
+        if (one != ORACLE_TOO_LARGE && all != ORACLE_TOO_LARGE) {
+            if ((one == ORACLE_HARMLESS) != (all == ORACLE_HARMLESS))
+                fail_msg("seed %llu: %s, all reuses: %s", (unsigned long long)seed,
+                         oracle_verdict_name(one), oracle_verdict_name(all));
+            compared++;
+        }
+        dbo_program_fini(&mutant);
+        dbo_program_fini(&original);
+    }
+    assert_true(compared > 40);
+}
+
 static void mutants_are_judged_alike(void **state)
 {
     (void)state;
@@ -115,6 +142,7 @@ static void mutants_are_judged_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(right_schedules_are_right),
+                                       cmocka_unit_test(one_reuse_at_a_time_is_enough),
                                        cmocka_unit_test(mutants_are_judged_alike)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

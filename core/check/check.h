@@ -49,12 +49,17 @@ typedef struct dbo_check_buffer {
     bool write_once;  /* each step writes it before it reads it: blocks of a KV cache */
 } dbo_check_buffer;
 
+/* Writes what an op is called in sentences. */
+typedef void (*dbo_check_op_text)(const void *self, dbo_op_id id, char *out, size_t size);
+
 typedef struct dbo_check_options {
     bool unfinished_is_done;         /* transfers are ops of their stream; nobody finishes them */
     uint32_t queue_depth;            /* transfers that may be under way at once; 0: no limit */
     bool shared_results;             /* max_in_flight is for all ubatches together */
     const dbo_check_buffer *buffers; /* of every rank */
     uint32_t num_buffers;
+    dbo_check_op_text op_text; /* NULL: dbo_finding_op_text, "MLP of ubatch 1 (layer 3)" */
+    const void *op_text_self;
 } dbo_check_options;
 
 /* Options are copied; NULL: none. NULL with *err on failure. */
@@ -75,10 +80,13 @@ dbo_status dbo_checker_finish(dbo_checker *checker, dbo_status status, const dbo
 typedef struct dbo_check_program_options {
     uint32_t layers; /* run so often, one after the other; 0: once */
     dbo_context_kind contexts;
+    dbo_check_op_text op_text; /* as above */
+    const void *op_text_self;
 } dbo_check_program_options;
 
 /* Runs a program through the interpreter on a machine that only keeps books, and checks it. A
- * buffer without an ALLOC has memory and holds data from the start. Transfers of a program that
+ * buffer without an ALLOC has memory and holds data from the start, and so has one that is freed
+ * before it is allocated: a layer drops what the last one left to it. Transfers of a program that
  * never finishes one, nor has hooks, are ops of their stream. A refusal of the engine is a finding
  * of kind RULE. Returns a failure only if the program could not be looked at. *orders: how many
  * runs that took; one has every order that the program allows, as nothing in it depends on time. */

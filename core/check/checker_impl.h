@@ -163,6 +163,7 @@ void check_conflict(void *rank, const dbo_conflict *conflict);
 void check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id, bool write);
 /* A finding of this rank about an op. */
 dbo_finding check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id);
+void check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size);
 const char *check_stream_name(const check_rank *rank, uint32_t dim);
 
 #endif

@@ -3,6 +3,15 @@
 
 #include <stdio.h>
 
+void check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size)
+{
+    const dbo_check_options *o = &rank->checker->options;
+    if (o->op_text)
+        o->op_text(o->op_text_self, id, out, size);
+    else
+        dbo_finding_op_text(id, out, size);
+}
+
 const char *check_stream_name(const check_rank *rank, uint32_t dim)
 {
     if (dim >= DBO_CLOCK_STREAMS)
@@ -32,8 +41,8 @@ static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_
                       dbo_finding *f)
 {
     char a[64], b[64];
-    dbo_finding_op_text(first->id, a, sizeof a);
-    dbo_finding_op_text(second->id, b, sizeof b);
+    check_op_text(rank, first->id, a, sizeof a);
+    check_op_text(rank, second->id, b, sizeof b);
     if (first->received) {
         snprintf(f->missing_edge, sizeof f->missing_edge, "finish of %s before %s", a, b);
         snprintf(f->fix, sizeof f->fix,
@@ -51,8 +60,8 @@ static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_
 static void explain_race(check_rank *rank, const dbo_conflict *c, dbo_finding *f)
 {
     char a[64], b[64];
-    dbo_finding_op_text(c->first->id, a, sizeof a);
-    dbo_finding_op_text(c->second->id, b, sizeof b);
+    check_op_text(rank, c->first->id, a, sizeof a);
+    check_op_text(rank, c->second->id, b, sizeof b);
     if (c->kind == DBO_CONFLICT_WRITE_WRITE)
         snprintf(f->what, sizeof f->what,
                  "%s and %s write %s in no order: what is left there depends on luck", a, b,
@@ -71,8 +80,8 @@ static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *
     const char *old = c->first->buffer ? c->first->buffer : "?";
     const char *stream = check_stream_name(rank, c->first->dim);
     f->kind = DBO_FINDING_USE_AFTER_FREE;
-    dbo_finding_op_text(c->first->id, a, sizeof a);
-    dbo_finding_op_text(c->second->id, b, sizeof b);
+    check_op_text(rank, c->first->id, a, sizeof a);
+    check_op_text(rank, c->second->id, b, sizeof b);
     snprintf(f->buffer, sizeof f->buffer, "%s", old);
     snprintf(f->what, sizeof f->what,
              "%s is freed while %s on %s may still use it; its block may become %s, which %s "
@@ -90,12 +99,12 @@ static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *
              old, stream, a);
 }
 
-static void explain_single(const dbo_conflict *c, dbo_finding *f)
+static void explain_single(const check_rank *rank, const dbo_conflict *c, dbo_finding *f)
 {
     char a[64] = "", b[64];
-    dbo_finding_op_text(c->second->id, b, sizeof b);
+    check_op_text(rank, c->second->id, b, sizeof b);
     if (c->first)
-        dbo_finding_op_text(c->first->id, a, sizeof a);
+        check_op_text(rank, c->first->id, a, sizeof a);
     switch (c->kind) {
     case DBO_CONFLICT_UNWRITTEN:
         f->kind = DBO_FINDING_READ_BEFORE_WRITE;
@@ -137,7 +146,7 @@ void check_conflict(void *self, const dbo_conflict *c)
         f.num_ops = 2;
     }
     if (c->kind != DBO_CONFLICT_READ_WRITE && c->kind != DBO_CONFLICT_WRITE_WRITE)
-        explain_single(c, &f);
+        explain_single(rank, c, &f);
     else if (c->first->past)
         explain_reuse(rank, c, &f);
     else
@@ -151,7 +160,7 @@ void check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id,
     bool freed = buffer->known;
     dbo_finding f = check_finding_at(
         rank, freed ? DBO_FINDING_USE_AFTER_FREE : DBO_FINDING_READ_BEFORE_WRITE, id);
-    dbo_finding_op_text(id, text, sizeof text);
+    check_op_text(rank, id, text, sizeof text);
     const char *name = buffer->name[0] ? buffer->name : "a buffer";
     snprintf(f.buffer, sizeof f.buffer, "%s", name);
     snprintf(f.what, sizeof f.what, "%s %s %s, which %s", text, write ? "writes" : "reads", name,

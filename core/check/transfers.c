@@ -109,9 +109,9 @@ static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock 
         return;
     dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
     char text[64], other[64] = "an earlier transfer";
-    dbo_finding_op_text(call->id, text, sizeof text);
+    check_op_text(rank, call->id, text, sizeof text);
     if (oldest) {
-        dbo_finding_op_text(oldest->id, other, sizeof other);
+        check_op_text(rank, oldest->id, other, sizeof other);
         op_of(rank, &f, oldest->id, call->id);
     }
     snprintf(
@@ -129,8 +129,8 @@ static void report_cleared(check_rank *rank, const check_result *result, dbo_op_
     char cleared[64], clearing[64];
     dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, by);
     op_of(rank, &f, result->id, by);
-    dbo_finding_op_text(result->id, cleared, sizeof cleared);
-    dbo_finding_op_text(by, clearing, sizeof clearing);
+    check_op_text(rank, result->id, cleared, sizeof cleared);
+    check_op_text(rank, by, clearing, sizeof clearing);
     snprintf(
         f.what, sizeof f.what,
         "%s clears the buffer that holds the result of %s, which is still in use: the back end "
@@ -295,7 +295,7 @@ void check_transfers_end(check_rank *rank)
         const check_transfer *t = &rank->live[i];
         char text[64];
         dbo_finding f = check_finding_at(rank, DBO_FINDING_RACE, t->id);
-        dbo_finding_op_text(t->id, text, sizeof text);
+        check_op_text(rank, t->id, text, sizeof text);
         snprintf(f.what, sizeof f.what,
                  "%s is never received: its rows may arrive at any time, or not at all", text);
         snprintf(f.missing_edge, sizeof f.missing_edge, "a finish of %s", text);

@@ -1,0 +1,29 @@
+/* findings.h: what a check has found, as JSON and as text.
+ *
+ *     {"findings": [{"kind", "rank", "ubatch", "layer", "ops": ["MLP of ubatch 0", ...], "buffer",
+ *                    "missing_edge", "fix", "lost_us", "what", "times"}], "orders_explored": n}
+ *
+ * Absent quantities are null.
+ */
+#ifndef DBO_APP_FINDINGS_H
+#define DBO_APP_FINDINGS_H
+
+#include "app/json_write.h"
+#include "core/check/check.h"
+#include "core/strbuf.h"
+
+/* How ops are called; NULL: "MLP of ubatch 1 (layer 3)". */
+typedef struct dbo_finding_names {
+    dbo_check_op_text op_text;
+    const void *self;
+} dbo_finding_names;
+
+/* The document; the caller begins and finishes the writer. */
+void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
+                       const dbo_finding_names *names, dbo_json_writer *out);
+
+/* One block a finding: kind and sentence, then what is missing, the fix, the time. `width`: where
+ * lines are broken. */
+void dbo_findings_text(const dbo_findings *findings, uint32_t width, dbo_strbuf *out);
+
+#endif
