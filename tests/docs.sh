@@ -5,7 +5,8 @@
 #
 # A fenced block after a line  <!-- output of: COMMAND -->  is the output of COMMAND, run in the
 # source directory with `dbo` meaning the given binary. check fails on a difference; write replaces
-# the blocks; docs/dbo.1 is what `dbo help --man` prints. Commands run without colour, 100 columns wide; only those that start with "dbo " do.
+# the blocks; docs/dbo.1 is what `dbo help --man` prints. Commands run without colour, 100 columns
+# wide, and must start with "dbo ".
 # Blocks without that line are left alone: measurements say when and where they were taken.
 set -u
 mode=$1 source=$2 binary=$3
