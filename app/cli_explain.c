@@ -50,6 +50,8 @@ int dbo_command_explain(int argc, char **argv)
         dbo_explain_list(dbo_cli_width(), &text);
     else
         status = dbo_explain(arguments.word, dbo_cli_width(), &text, &err);
+    if (status == DBO_OK && text.failed)
+        status = dbo_fail_memory(&err, "the text");
     if (status == DBO_OK)
         fputs(dbo_strbuf_text(&text), stdout);
     dbo_strbuf_fini(&text);

@@ -186,7 +186,8 @@ static dbo_status write_trace(const dbo_outcome *outcome, const dbo_layers *laye
         num_runs +=
             !layers->given || window_of(run, layers, outcome->rank, &one->start_ns, &one->end_ns);
     }
-    dbo_trace_json_write(runs, num_runs, output->file);
+    if (!dbo_trace_json_write(runs, num_runs, output->file))
+        return dbo_fail_memory(err, "the trace's names");
     return dbo_output_commit(output, err);
 }
 

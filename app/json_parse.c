@@ -7,6 +7,9 @@
  * yajl tells where a token ends. Where it begins is found by skipping white space, commas and
  * colons from the end of the token before; lines and columns are counted on the way, once over the
  * text. Numbers are read in the C locale, whatever locale a terminal has set.
+ *
+ * yajl takes memory for granted: it writes to whatever its allocator returns. So its memory is on a
+ * list of ours, and when there is none the parse is left by a jump and the list freed.
  */
 #include "app/json.h"
 #include "app/json_tree.h"
@@ -14,6 +17,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yajl/yajl_parse.h>
@@ -33,10 +37,18 @@ typedef struct json_frame {
     bool is_object;
 } json_frame;
 
+/* In front of each of yajl's blocks. */
+typedef struct yajl_block {
+    _Alignas(max_align_t) struct yajl_block *next;
+    struct yajl_block *before;
+} yajl_block;
+
 typedef struct json_builder {
     dbo_json *doc;
     dbo_json_limits limits;
     yajl_handle yajl;
+    yajl_block *blocks; /* yajl's */
+    jmp_buf no_memory;
     const char *text;
     size_t length;
     bool at_end;      /* yajl is told that no more text comes */
@@ -295,6 +307,63 @@ static const yajl_callbacks callbacks = {.yajl_null = on_null,
                                          .yajl_start_array = on_open_array,
                                          .yajl_end_array = close_container};
 
+/* ---- yajl's memory ---- */
+
+static void link_block(json_builder *b, yajl_block *block)
+{
+    block->before = NULL;
+    block->next = b->blocks;
+    b->blocks = block;
+    if (block->next)
+        block->next->before = block;
+}
+
+static void unlink_block(json_builder *b, const yajl_block *block)
+{
+    *(block->before ? &block->before->next : &b->blocks) = block->next;
+    if (block->next)
+        block->next->before = block->before;
+}
+
+static void *yajl_resize(void *ctx, void *memory, size_t bytes)
+{
+    json_builder *b = ctx;
+    yajl_block *block = memory ? (yajl_block *)memory - 1 : NULL;
+    if (block)
+        unlink_block(b, block);
+    yajl_block *moved = realloc(block, sizeof *block + bytes);
+    if (!moved) {
+        free(block);
+        longjmp(b->no_memory, 1);
+    }
+    link_block(b, moved);
+    return moved + 1;
+}
+
+static void *yajl_take(void *ctx, size_t bytes)
+{
+    return yajl_resize(ctx, NULL, bytes);
+}
+
+static void yajl_give(void *ctx, void *memory)
+{
+    if (!memory)
+        return;
+    yajl_block *block = (yajl_block *)memory - 1;
+    unlink_block(ctx, block);
+    free(block);
+}
+
+static void free_blocks(json_builder *b)
+{
+    for (yajl_block *block = b->blocks, *next; block; block = next) {
+        next = block->next;
+        free(block);
+    }
+}
+
+/* ---- the parse ---- */
+
 /* yajl's own verdict, with our place in it. */
 static dbo_status fail_malformed(json_builder *b)
 {
@@ -323,6 +392,11 @@ static dbo_status fail_malformed(json_builder *b)
 
 static dbo_status run_yajl(json_builder *b)
 {
+    yajl_alloc_funcs memory = {
+        .malloc = yajl_take, .realloc = yajl_resize, .free = yajl_give, .ctx = b};
+    if (setjmp(b->no_memory) != 0)
+        return dbo_fail_memory(b->err, "a JSON document");
+    b->yajl = yajl_alloc(&callbacks, &memory, b);
     const unsigned char *text = (const unsigned char *)b->text;
     yajl_status verdict = yajl_parse(b->yajl, text, b->length);
     if (verdict == yajl_status_ok) {
@@ -376,13 +450,11 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
     b.doc = calloc(1, sizeof *b.doc);
     if (b.doc != NULL)
         dbo_arena_init(&b.doc->arena, chunk_bytes(b.length));
-    b.yajl = yajl_alloc(&callbacks, NULL, &b);
-    if (b.c_locale != (locale_t)0 && b.doc != NULL && b.yajl != NULL)
+    if (b.c_locale != (locale_t)0 && b.doc != NULL)
         status = run_yajl(&b);
     else
         (void)dbo_fail_memory(err, "a JSON document");
-    if (b.yajl != NULL)
-        yajl_free(b.yajl);
+    free_blocks(&b); /* all that yajl has */
     if (b.c_locale != (locale_t)0)
         freelocale(b.c_locale);
     free(b.values);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_problem(dbo_json_writer *w, dbo_status status, const char *problem)
+void dbo_json_writer_fail(dbo_json_writer *w, dbo_status status, const char *problem)
 {
     if (w->status == DBO_OK) {
         w->status = status;
@@ -21,7 +21,7 @@ static void set_problem(dbo_json_writer *w, dbo_status status, const char *probl
 static void flush(dbo_json_writer *w)
 {
     if (w->status == DBO_OK && w->used > 0 && !w->sink(w->sink_self, w->buffer, w->used))
-        set_problem(w, DBO_IO, "the JSON text could not be written");
+        dbo_json_writer_fail(w, DBO_IO, "the JSON text could not be written");
     w->used = 0;
 }
 
@@ -70,7 +70,7 @@ static bool begin_value(dbo_json_writer *w)
         return false;
     if (w->depth == 0) {
         if (w->done)
-            set_problem(w, DBO_INTERNAL, "a second JSON value after the root");
+            dbo_json_writer_fail(w, DBO_INTERNAL, "a second JSON value after the root");
         w->done = true;
         return w->status == DBO_OK;
     }
@@ -78,7 +78,7 @@ static bool begin_value(dbo_json_writer *w)
     if (level->close == ']') {
         separate(w, level);
     } else if (!level->has_key) {
-        set_problem(w, DBO_INTERNAL, "a JSON value without a key");
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON value without a key");
         return false;
     }
     level->has_key = false;
@@ -100,9 +100,9 @@ void dbo_json_writer_init(dbo_json_writer *w, dbo_json_sink sink, void *sink_sel
 dbo_status dbo_json_writer_finish(dbo_json_writer *w, dbo_error *err)
 {
     if (w->depth > 0)
-        set_problem(w, DBO_INTERNAL, "a JSON object or array is still open");
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON object or array is still open");
     if (!w->done)
-        set_problem(w, DBO_INTERNAL, "no JSON value was written");
+        dbo_json_writer_fail(w, DBO_INTERNAL, "no JSON value was written");
     put_char(w, '\n');
     flush(w);
     if (w->status != DBO_OK)
@@ -115,7 +115,8 @@ static void open_container(dbo_json_writer *w, char open, char close, bool on_li
     if (!begin_value(w))
         return;
     if (w->depth == DBO_JSON_WRITE_DEPTH) {
-        set_problem(w, DBO_LIMIT, "JSON objects and arrays are nested too deep to be written");
+        dbo_json_writer_fail(w, DBO_LIMIT,
+                             "JSON objects and arrays are nested too deep to be written");
         return;
     }
     bool outer_on_line = w->depth > 0 && w->levels[w->depth - 1].on_line;
@@ -146,7 +147,7 @@ void dbo_json_open_array_line(dbo_json_writer *w)
 void dbo_json_close(dbo_json_writer *w)
 {
     if (w->depth == 0 || w->levels[w->depth - 1].has_key) {
-        set_problem(w, DBO_INTERNAL, "a JSON container is closed out of order");
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON container is closed out of order");
         return;
     }
     dbo_json_level level = w->levels[--w->depth];
@@ -217,7 +218,7 @@ void dbo_json_key(dbo_json_writer *w, const char *key)
     if (w->status != DBO_OK)
         return;
     if (w->depth == 0 || w->levels[w->depth - 1].close != '}' || w->levels[w->depth - 1].has_key) {
-        set_problem(w, DBO_INTERNAL, "a JSON key where none belongs");
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON key where none belongs");
         return;
     }
     separate(w, &w->levels[w->depth - 1]);

@@ -75,6 +75,10 @@ void dbo_json_writer_init(dbo_json_writer *w, dbo_json_sink sink, void *sink_sel
  * not closed. */
 dbo_status dbo_json_writer_finish(dbo_json_writer *w, dbo_error *err);
 
+/* What should be written is not to be had: _finish fails with this, unless an error came before.
+ * `problem` is borrowed. */
+void dbo_json_writer_fail(dbo_json_writer *w, dbo_status status, const char *problem);
+
 void dbo_json_open_object(dbo_json_writer *w);
 void dbo_json_open_array(dbo_json_writer *w);
 void dbo_json_open_object_line(dbo_json_writer *w);

@@ -154,6 +154,7 @@ static void print_ends(const dbo_canvas *canvas, dbo_strbuf *out)
     dbo_strbuf_add(out, dbo_strbuf_text(&left));
     dbo_strbuf_repeat(out, " ", used < canvas->width + 12 ? canvas->width + 12 - used : 1);
     dbo_strbuf_printf(out, "%s\n", dbo_strbuf_text(&right));
+    out->failed = out->failed || left.failed || right.failed;
     dbo_strbuf_fini(&left);
     dbo_strbuf_fini(&right);
 }
@@ -207,7 +208,7 @@ typedef struct dbo_margins {
     size_t label, name;
 } dbo_margins;
 
-static dbo_margins measure(const dbo_table *table, const dbo_plot *plot)
+static dbo_margins measure(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out)
 {
     dbo_margins margins = {0};
     dbo_strbuf text;
@@ -222,6 +223,7 @@ static dbo_margins measure(const dbo_table *table, const dbo_plot *plot)
         size_t columns = dbo_text_columns(dbo_strbuf_text(&text));
         margins.label = columns > margins.label ? columns : margins.label;
     }
+    out->failed = out->failed || text.failed;
     dbo_strbuf_fini(&text);
     return margins;
 }
@@ -234,8 +236,10 @@ static void add_labels(const dbo_table *table, const dbo_plot *plot, uint32_t ro
     dbo_strbuf_init(&text);
     if (s == 0)
         dbo_table_cell_text(table, row, plot->x, &text);
-    dbo_strbuf_repeat(out, " ", margins.label - dbo_text_columns(dbo_strbuf_text(&text)));
+    size_t columns = dbo_text_columns(dbo_strbuf_text(&text));
+    dbo_strbuf_repeat(out, " ", margins.label > columns ? margins.label - columns : 0);
     dbo_strbuf_add(out, dbo_strbuf_text(&text));
+    out->failed = out->failed || text.failed;
     dbo_strbuf_fini(&text);
     if (plot->num_series < 2)
         return;
@@ -252,7 +256,7 @@ static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_st
         widen(table, plot->series[s], range);
     if (range[0] < 0 || range[1] <= 0)
         return refuse("bars need numbers from 0 up, one of them above 0", err);
-    dbo_margins margins = measure(table, plot);
+    dbo_margins margins = measure(table, plot, out);
     uint32_t width = plot->width ? plot->width : 60;
     if (plot->num_series < 2)
         dbo_strbuf_printf(out, "%s by %s\n", table->columns[plot->series[0]].name,

@@ -78,6 +78,8 @@ static void put_slices(dbo_json_writer *out, const dbo_result *result)
 
 static void put_text(dbo_json_writer *out, const char *key, dbo_strbuf *text)
 {
+    if (text->failed)
+        dbo_json_writer_fail(out, DBO_NO_MEMORY, "out of memory for the notation");
     dbo_json_member_string(out, key, dbo_strbuf_text(text));
     dbo_strbuf_clear(text);
 }

@@ -134,7 +134,8 @@ typedef struct dbo_layout {
     size_t width;
 } dbo_layout;
 
-static dbo_layout lay_out(const dbo_table *table, uint32_t column)
+/* What cannot be measured for want of memory makes `out` a failure. */
+static dbo_layout lay_out(const dbo_table *table, uint32_t column, dbo_strbuf *out)
 {
     dbo_layout layout = {.decimals = decimals_of(table, column),
                          .width = dbo_text_columns(table->columns[column].name)};
@@ -148,13 +149,15 @@ static dbo_layout lay_out(const dbo_table *table, uint32_t column)
         size_t width = dbo_text_columns(dbo_strbuf_text(&text));
         layout.width = width > layout.width ? width : layout.width;
     }
+    out->failed = out->failed || text.failed;
     dbo_strbuf_fini(&text);
     return layout;
 }
 
 static void add_padded(const char *text, const dbo_layout *layout, bool last, dbo_strbuf *out)
 {
-    size_t blanks = layout->width - dbo_text_columns(text);
+    size_t columns = dbo_text_columns(text);
+    size_t blanks = layout->width > columns ? layout->width - columns : 0;
     if (!layout->left)
         dbo_strbuf_repeat(out, " ", blanks);
     dbo_strbuf_add(out, text);
@@ -171,7 +174,7 @@ void dbo_table_print(const dbo_table *table, bool ascii, dbo_strbuf *out)
     if (table->title)
         dbo_strbuf_printf(out, "%s\n", table->title);
     for (uint32_t c = 0; c < table->num_columns; c++) {
-        layouts[c] = lay_out(table, c);
+        layouts[c] = lay_out(table, c, out);
         add_padded(table->columns[c].name, &layouts[c], c + 1 == table->num_columns, out);
     }
     for (uint32_t c = 0; c < table->num_columns; c++) {

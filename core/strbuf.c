@@ -67,7 +67,7 @@ void dbo_strbuf_add(dbo_strbuf *buf, const char *text)
 void dbo_strbuf_repeat(dbo_strbuf *buf, const char *text, size_t times)
 {
     size_t bytes = strlen(text);
-    for (size_t i = 0; i < times; i++)
+    for (size_t i = 0; i < times && !buf->failed; i++)
         dbo_strbuf_add_bytes(buf, text, bytes);
 }
 

@@ -29,7 +29,7 @@ static void write_runs(const dbo_trace_json_run *runs, uint32_t num, written *ou
     dbo_error err = {0};
     FILE *file = open_memstream(&out->bytes, &out->length);
     assert_non_null(file);
-    dbo_trace_json_write(runs, num, file);
+    assert_true(dbo_trace_json_write(runs, num, file));
     assert_int_equal(fclose(file), 0);
     if (dbo_json_parse(&out->doc, out->bytes, out->length, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);

@@ -200,7 +200,7 @@ static void name_tracks(dbo_tj_writer *w)
     }
 }
 
-void dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file)
+bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file)
 {
     dbo_tj_writer w = {.file = file};
     dbo_strbuf_init(&w.name);
@@ -218,5 +218,7 @@ void dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FIL
         }
     }
     fputs("\n]}\n", file);
+    bool named = !w.name.failed;
     dbo_strbuf_fini(&w.name);
+    return named;
 }

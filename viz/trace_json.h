@@ -22,6 +22,7 @@
 
 #include "core/trace.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ typedef struct dbo_trace_json_run {
     uint32_t sms; /* of the device: kernels that share them ask for more, use no more; 0: unknown */
 } dbo_trace_json_run;
 
-/* A failed write is the file's: ask ferror. */
-void dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file);
+/* A failed write is the file's: ask ferror. False: there was no memory for a name. */
+bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file);
 
 #endif
