@@ -27,7 +27,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 static dbo_ref_limits limits_of(const dbo_numeric_job *job)
 {
-    dbo_ref_limits limits = {.num_layers = job->num_layers,
+    dbo_ref_limits limits = {.spec = job->model,
+                             .num_layers = job->num_layers,
                              .max_tokens = larger(1, dbo_config_num_ubatches(job->config)),
                              .max_requests = 1,
                              .max_columns = 1,
@@ -110,12 +111,15 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     numeric_rank *r = &w->ranks[index];
     dbo_seam seam;
     dbo_sim_seam(w->sim, index, &seam);
+    if (job->attach && w->with_dbo)
+        DBO_TRY(job->attach(job->self, index, &seam, err));
     DBO_TRY(dbo_rank_init(&r->rank, index, &seam, w->config.executor,
                           larger(1, dbo_config_num_ubatches(&w->config)), dbo_sim_pool(w->sim),
                           err));
     DBO_TRY(dbo_runner_init(&r->runner, &r->rank, &w->deployment, err));
     DBO_TRY(dbo_numeric_init(&r->numeric, &r->runner, w->model, job->seed, err));
     r->numeric.then = (dbo_plan_hook){.prepare = prepare, .self = w};
+    r->numeric.stale_inputs = job->stale_inputs && w->with_dbo;
     for (uint32_t step = 0; step < job->num_steps; step++) {
         size_t at = (size_t)step * w->config.data_parallel_size + index;
         const dbo_request_list *list = job->requests[at];
@@ -139,6 +143,8 @@ static dbo_status run(numeric_world *w, dbo_error *err)
         .transport = w->config.all2all_backend == DBO_BACKEND_HT ? DBO_SIM_HT : DBO_SIM_LL,
         .contexts = w->config.executor,
         .numeric = true,
+        .trace = w->with_dbo ? job->trace : NULL,
+        .trace_self = job->trace_self,
         .cancelled = job->cancelled,
         .cancelled_arg = job->cancelled_arg,
     };
@@ -181,11 +187,16 @@ dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_n
     w.limits = limits_of(job);
     w.deployment =
         (dbo_deployment){.config = &w.config,
-                         .model = job->model,
+                         .model = job->cost_model ? job->cost_model : job->model,
+                         .fixed = job->fixed,
                          .numbers = &w.limits,
                          .num_layers = job->num_layers,
                          .ep_size = num_ranks,
                          .rocm = job->hardware && job->hardware->platform == DBO_PLATFORM_ROCM};
+    if (job->fixed)
+        w.deployment.model = NULL;
+    if (job->deploy && with_dbo)
+        job->deploy(job->self, &w.deployment);
     w.ranks = calloc(num_ranks, sizeof *w.ranks);
     out->parts = calloc((size_t)job->num_steps * num_ranks, sizeof *out->parts);
     dbo_status status =

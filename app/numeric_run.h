@@ -23,14 +23,24 @@
 #include "sim/sim.h"
 
 typedef struct dbo_numeric_job {
-    const dbo_config *config; /* resolved; with DBO */
-    const dbo_model_spec *model;
-    const dbo_hardware *hardware; /* NULL: no time passes but what the hook says */
+    const dbo_config *config;         /* resolved; with DBO */
+    const dbo_model_spec *model;      /* of the numbers */
+    const dbo_model_spec *cost_model; /* of the costs; NULL: the same, or: */
+    const dbo_layer_costs *fixed;     /* every ubatch's layer takes this; NULL: as modelled */
+    const dbo_hardware *hardware;     /* NULL: no time passes but what the hook says */
     uint32_t num_layers, num_steps, gpus_per_node;
     const dbo_request_list *const *requests; /* (num_steps, data_parallel_size) */
     uint64_t seed;
-    dbo_plan_hook hook;           /* sees the programs of every rank and step; prepare NULL: none */
-    dbo_plan_hook hook_of_dbo;    /* likewise, of the run with DBO alone, after it */
+    dbo_plan_hook hook;        /* sees the programs of every rank and step; prepare NULL: none */
+    dbo_plan_hook hook_of_dbo; /* likewise, of the run with DBO alone, after it */
+    bool stale_inputs;         /* of the run with DBO: numeric.h */
+    /* Of the run with DBO: may change its deployment, see each rank's seam before it is used (to
+     * wrap it); NULL: nobody does. */
+    void (*deploy)(void *self, dbo_deployment *deployment);
+    dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
+    void *self;                 /* of both */
+    const dbo_trace_ops *trace; /* of the run with DBO, or NULL */
+    void *trace_self;
     bool (*cancelled)(void *arg); /* or NULL */
     void *cancelled_arg;
 } dbo_numeric_job;

@@ -2,6 +2,7 @@
 #include "app/simulate.h"
 
 #include "app/cost_probe.h"
+#include "app/fixed_costs.h"
 #include "core/prng.h"
 #include "core/units.h"
 #include "sim/sim.h"
@@ -59,38 +60,6 @@ static dbo_status make_classes(simulation *s, bool unfolded, dbo_simulated *out,
     return DBO_OK;
 }
 
-/* Given durations: a machine that has only host times, and a layer that has only durations. They
- * are those of an ubatch; the whole batch takes as long as all its ubatches one after the other. */
-static void use_fixed_costs(simulation *s, uint32_t ubatches)
-{
-    const dbo_fixed_costs *f = &s->experiment->fixed;
-    int64_t ns[DBO_KIND_COUNT];
-    for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
-        ns[k] = -1;
-    ns[DBO_KIND_A0] = dbo_ns_from_us(f->a0_us);
-    ns[DBO_KIND_A1] = dbo_ns_from_us(f->a1_us);
-    ns[DBO_KIND_DISPATCH] = dbo_ns_from_us(f->d_us);
-    ns[DBO_KIND_MLP] = dbo_ns_from_us(f->m_us);
-    ns[DBO_KIND_COMBINE] = dbo_ns_from_us(f->c_us);
-    ns[DBO_KIND_SHARED] = dbo_ns_from_us(f->s_us);
-    ns[DBO_KIND_COPY] = dbo_ns_from_us(f->copy_us);
-    ns[DBO_KIND_QUANT] = f->quant_us > 0 ? dbo_ns_from_us(f->quant_us) : -1;
-    ns[DBO_KIND_LAYOUT] = f->layout_us > 0 ? dbo_ns_from_us(f->layout_us) : -1;
-    ns[DBO_KIND_H2D] = f->h2d_us > 0 ? dbo_ns_from_us(f->h2d_us) : -1;
-    ns[DBO_KIND_REDUCE] = f->reduce_us > 0 ? dbo_ns_from_us(f->reduce_us) : -1;
-    for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
-        ns[k] = ns[k] > 0 ? ns[k] * ubatches : ns[k];
-    dbo_layer_costs_fixed(ns, 0, &s->fixed);
-    double *host_ns = s->hardware.host_ns;
-    host_ns[DBO_CHARGE_LAUNCH] = f->launch_us * 1000;
-    host_ns[DBO_CHARGE_EVENT] = f->event_us * 1000;
-    host_ns[DBO_CHARGE_HANDOFF] = f->handoff_us * 1000;
-    host_ns[DBO_CHARGE_REPLAY] = f->replay_us * 1000;
-    host_ns[DBO_CHARGE_POST] = f->post_us * 1000;
-    host_ns[DBO_CHARGE_METADATA] = f->metadata_us * 1000;
-    host_ns[DBO_CHARGE_STEP] = f->step_us * 1000;
-}
-
 static int64_t exchange_ns(const simulation *s)
 {
     if (s->experiment->has_fixed)
@@ -116,7 +85,8 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
     if (!experiment->has_hardware)
         dbo_hardware_init(&s->hardware);
     if (experiment->has_fixed)
-        use_fixed_costs(s, ubatches > 1 ? ubatches : 1);
+        dbo_fixed_costs_use(&experiment->fixed, ubatches > 1 ? ubatches : 1, &s->fixed,
+                            &s->hardware);
     s->deployment = (dbo_deployment){
         .config = &s->config,
         .model = experiment->has_fixed ? NULL : &experiment->model,

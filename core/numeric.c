@@ -17,9 +17,9 @@ uint32_t dbo_numeric_token(uint64_t seed, uint64_t request, uint32_t position, u
 /* ---- memory of the rank ---- */
 
 /* The storage of an ubatch's tensor now, or NULL. */
-static void *tensor(const dbo_numeric *n, uint32_t ubatch, dbo_buffer_role role)
+static void *tensor(const dbo_runner *runner, uint32_t ubatch, dbo_buffer_role role)
 {
-    const dbo_rank *rank = n->runner->rank;
+    const dbo_rank *rank = runner->rank;
     uint16_t buffer = dbo_layer_buffer(ubatch, role);
     if (!rank->seam.mem || buffer >= rank->num_buffers || rank->addresses[buffer] == 0)
         return NULL;
@@ -29,7 +29,7 @@ static void *tensor(const dbo_numeric *n, uint32_t ubatch, dbo_buffer_role role)
 static dbo_status find(const dbo_numeric *n, uint32_t ubatch, dbo_buffer_role role, void **out,
                        dbo_error *err)
 {
-    *out = tensor(n, ubatch, role);
+    *out = tensor(n->runner, ubatch, role);
     return *out ? DBO_OK
                 : dbo_fail(err, DBO_INTERNAL, NULL, "%s of ubatch %u has no memory",
                            dbo_buffer_role_name(role), ubatch);
@@ -162,6 +162,16 @@ static dbo_status copy_inputs(const dbo_numeric *n, const inputs *in, dbo_error 
 
 /* ---- the hook ---- */
 
+/* Is there a graph that the step could be replayed from? */
+static bool has_graph(const dbo_wrapper *wrapper, const dbo_plan *plan)
+{
+    for (uint32_t i = 0; i < wrapper->num_graphs; i++)
+        if (wrapper->graphs[i].num_tokens == plan->num_tokens_padded &&
+            wrapper->graphs[i].num_ubatches == plan->num_ubatches)
+            return true;
+    return false;
+}
+
 static dbo_status attach(const dbo_numeric *n, dbo_plan *plan, dbo_error *err)
 {
     bool low_latency = n->runner->caps.has_hook;
@@ -185,7 +195,7 @@ static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan,
            ((size_t)limits->num_layers + 1) * limits->max_tokens * n->context.model->spec.hidden *
                sizeof(float));
     dbo_status status = make_inputs(n, step, &in, err);
-    if (status == DBO_OK)
+    if (status == DBO_OK && !(n->stale_inputs && has_graph(&n->runner->wrapper, plan)))
         status = copy_inputs(n, &in, err);
     inputs_fini(&in);
     if (status == DBO_OK && n->then.prepare)
@@ -200,8 +210,8 @@ static dbo_status check_deployment(const dbo_runner *runner, const dbo_ref_model
 {
     const dbo_deployment *d = runner->deployment;
     const char *wrong = NULL;
-    if (!d->numbers || d->model == NULL)
-        wrong = "its deployment has no limits for numbers, or no model";
+    if (!d->numbers)
+        wrong = "its deployment has no limits for numbers";
     else if (d->numbers->num_layers < d->num_layers || model->num_layers < d->num_layers)
         wrong = "more layers run than have weights";
     else if (d->config->tensor_parallel_size != 1 || d->ep_size != runner->group_size)
@@ -248,10 +258,15 @@ void dbo_numeric_fini(dbo_numeric *numeric)
 const float *dbo_numeric_row(const dbo_numeric *numeric, uint32_t token)
 {
     const dbo_model_spec *spec = &numeric->context.model->spec;
-    const float *output = tensor(numeric, 0, DBO_BUFFER_OUTPUT);
+    const float *output = tensor(numeric->runner, 0, DBO_BUFFER_OUTPUT);
     if (!output || token >= numeric->context.limits.max_tokens)
         return NULL;
     return output + (size_t)token * (spec->hidden + spec->vocab);
+}
+
+int32_t *dbo_numeric_metadata(const dbo_runner *runner, uint32_t ubatch)
+{
+    return tensor(runner, ubatch, DBO_BUFFER_METADATA);
 }
 
 const float *dbo_numeric_note(const dbo_numeric *numeric, uint32_t layer, uint32_t token)

@@ -28,6 +28,7 @@ typedef struct dbo_numeric {
     dbo_ref_context context;
     uint64_t seed;
     bool has_cache;     /* the KV cache has been filled */
+    bool stale_inputs;  /* a defect to be seen: a graph that exists is replayed on old inputs */
     dbo_plan_hook then; /* called after this one's own work, with programs that compute; or none */
 } dbo_numeric;
 
@@ -41,6 +42,10 @@ void dbo_numeric_fini(dbo_numeric *numeric); /* of a zeroed one is fine */
 const float *dbo_numeric_row(const dbo_numeric *numeric, uint32_t token);
 /* Its residual stream (H) as it entered layer `layer`; num_layers: as the last one left it. */
 const float *dbo_numeric_note(const dbo_numeric *numeric, uint32_t layer, uint32_t token);
+
+/* METADATA of an ubatch of the step that is being prepared or has run (ref_model.h says what is
+ * where), for who looks at it or breaks it. NULL before the first step. */
+int32_t *dbo_numeric_metadata(const dbo_runner *runner, uint32_t ubatch);
 
 /* The token of a request at a position: below `vocab`. */
 uint32_t dbo_numeric_token(uint64_t seed, uint64_t request, uint32_t position, uint32_t vocab);

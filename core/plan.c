@@ -82,32 +82,30 @@ static uint32_t request_shapes(const dbo_ubatch_metadata *m, dbo_request_shape *
     return count;
 }
 
-/* With numbers any routing may come: the experts run even if none is expected here. */
+/* Ops that numbers cannot do without: the ends, and experts, of which any routing may need those
+ * that are expected to have no row. They take no time. */
 static void use_numbers(const dbo_deployment *d, const dbo_layer_shape *shape, uint32_t ubatch,
                         dbo_layer_costs *costs)
 {
-    dbo_ref_sizes(d->model, d->numbers, shape, ubatch, &costs->sizes);
-    if (costs->kernels[DBO_KIND_DISPATCH] == 0)
-        return;
-    if (costs->kernels[DBO_KIND_MLP] == 0)
-        costs->kernels[DBO_KIND_MLP] = 1;
-    if (costs->kernels[DBO_KIND_REDUCE] == 0 && !shape->low_latency)
-        costs->kernels[DBO_KIND_REDUCE] = 1;
+    static const dbo_op_kind needed[] = {DBO_KIND_EMBED, DBO_KIND_A0,  DBO_KIND_A1,
+                                         DBO_KIND_HEAD,  DBO_KIND_MLP, DBO_KIND_REDUCE};
+    dbo_ref_sizes(d->numbers, shape, ubatch, &costs->sizes);
+    for (uint32_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        dbo_op_kind kind = needed[i];
+        if (costs->kernels[kind] > 0 || (kind == DBO_KIND_REDUCE && shape->low_latency))
+            continue;
+        costs->kernels[kind] = 1;
+        costs->op[kind] = (dbo_op_cost){.fixed_ns = 0};
+    }
 }
 
 static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint32_t i,
                                uint32_t layer, bool low_latency, dbo_layer_costs *out,
                                dbo_error *err)
 {
-    if (!d->model) {
-        *out = *d->fixed;
-        return DBO_OK;
-    }
     const dbo_ubatch_metadata *m = &cut->metadata[i];
-    dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
-    if (!shapes)
-        return dbo_fail_memory(err, "a step's requests");
-    const dbo_layer_shape shape = {
+    dbo_status status = DBO_OK;
+    dbo_layer_shape shape = {
         .ep_size = d->ep_size,
         .tp_size = d->config->tensor_parallel_size,
         .low_latency = low_latency,
@@ -117,13 +115,20 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
         /* Without expert parallelism a rank has all experts, and its own tokens only. */
         .group_tokens = d->ep_size > 1 ? cut->group_tokens[i] : (uint64_t)m->num_tokens,
         .decode_query_len = dbo_config_decode_query_len(d->config),
-        .num_requests = request_shapes(m, shapes),
-        .requests = shapes,
     };
-    dbo_status status = dbo_layer_costs_compute(d->model, &shape, out, err);
+    if (d->model) {
+        dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
+        if (!shapes)
+            return dbo_fail_memory(err, "a step's requests");
+        shape.num_requests = request_shapes(m, shapes);
+        shape.requests = shapes;
+        status = dbo_layer_costs_compute(d->model, &shape, out, err);
+        free(shapes);
+    } else {
+        *out = *d->fixed;
+    }
     if (status == DBO_OK && d->numbers)
         use_numbers(d, &shape, i, out);
-    free(shapes);
     return status;
 }
 

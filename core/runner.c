@@ -249,8 +249,11 @@ static dbo_status forward(dbo_runner *runner, uint32_t step, const dbo_request *
     DBO_TRY(make_cut(runner, requests, num_reqs, result, err));
     dbo_step_log_slices(log_of(runner), &result->cut);
     DBO_TRY(dbo_plan_build(&plan, runner->deployment, &result->cut, &runner->caps, err));
-    const dbo_step_view view = {
-        .step = step, .requests = requests, .num_reqs = num_reqs, .cut = &result->cut};
+    const dbo_step_view view = {.runner = runner,
+                                .step = step,
+                                .requests = requests,
+                                .num_reqs = num_reqs,
+                                .cut = &result->cut};
     dbo_status status = DBO_OK;
     if (runner->hook.prepare)
         status = runner->hook.prepare(runner->hook.self, &view, &plan, err);

@@ -19,8 +19,11 @@
 #include "core/vote.h"
 #include "core/wrapper.h"
 
+typedef struct dbo_runner dbo_runner;
+
 /* What a step is about. */
 typedef struct dbo_step_view {
+    dbo_runner *runner;
     uint32_t step;
     const dbo_request *requests; /* (num_reqs) */
     int32_t num_reqs;
@@ -34,7 +37,7 @@ typedef struct dbo_plan_hook {
     void *self;
 } dbo_plan_hook;
 
-typedef struct dbo_runner {
+struct dbo_runner {
     dbo_rank *rank;
     const dbo_deployment *deployment;
     dbo_wrapper wrapper;
@@ -47,7 +50,7 @@ typedef struct dbo_runner {
     int32_t *across_dp; /* (group size) padded counts, as voted */
     uint32_t group_size;
     dbo_plan_hook hook; /* prepare NULL: none; set it between steps */
-} dbo_runner;
+};
 
 typedef struct dbo_step_result {
     dbo_vote_result decision;

@@ -185,9 +185,10 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-void dbo_ref_sizes(const dbo_model_spec *spec, const dbo_ref_limits *limits,
-                   const dbo_layer_shape *shape, uint32_t ubatch, dbo_layer_sizes *out)
+void dbo_ref_sizes(const dbo_ref_limits *limits, const dbo_layer_shape *shape, uint32_t ubatch,
+                   dbo_layer_sizes *out)
 {
+    const dbo_model_spec *spec = limits->spec;
     uint64_t tokens = shape->padded_tokens == 0 ? shape->tokens : shape->padded_tokens;
     /* Eagerly a group has so many rows; a graph that is captured today may have full ones. */
     uint64_t group = larger(shape->group_tokens, tokens * shape->ep_size);

@@ -54,6 +54,7 @@ void dbo_ref_model_destroy(dbo_ref_model *model); /* NULL is fine */
 /* ---- memory ---- */
 
 typedef struct dbo_ref_limits {
+    const dbo_model_spec *spec; /* whose tensors; what they cost may be another model's */
     uint32_t num_layers;
     uint32_t max_tokens;                /* padded, of a step of a rank */
     uint32_t max_requests, max_columns; /* of a step of a rank; blocks of a request */
@@ -80,7 +81,7 @@ dbo_ref_metadata dbo_ref_metadata_map(const dbo_ref_limits *limits);
 
 /* Sizes of an ubatch's tensors when rows are real: any routing fits. `ubatch` 0 has those that are
  * the rank's. */
-void dbo_ref_sizes(const dbo_model_spec *spec, const dbo_ref_limits *limits,
-                   const dbo_layer_shape *shape, uint32_t ubatch, dbo_layer_sizes *out);
+void dbo_ref_sizes(const dbo_ref_limits *limits, const dbo_layer_shape *shape, uint32_t ubatch,
+                   dbo_layer_sizes *out);
 
 #endif

@@ -120,6 +120,16 @@ static void run_embed(const dbo_op *op, const void *const *reads, void *const *w
     }
 }
 
+/* The first row that belongs to an ubatch, wherever its rows are put. */
+static uint64_t first_of(const call *c, uint32_t ubatch)
+{
+    uint64_t first = 0;
+    for (uint32_t n = 0; n + 1 < c->op->io->num_reads; n += 2)
+        if (dbo_layer_buffer_ubatch(c->op->io->reads[n].buffer) < ubatch)
+            first += c->op->io->reads[n].bytes / (4 * (uint64_t)c->hidden);
+    return first;
+}
+
 /* The rows of the n-th pair of tensors that HEAD reads, from row `first` of the output on; returns
  * how many. */
 static uint64_t head_part(const call *c, uint32_t n, uint64_t first)
@@ -128,12 +138,13 @@ static uint64_t head_part(const call *c, uint32_t n, uint64_t first)
     const float *hidden = c->reads[n], *residual = c->reads[n + 1];
     float *out = output(c, DBO_BUFFER_OUTPUT), *logits = output(c, DBO_BUFFER_LOGITS);
     uint64_t rows = c->op->io->reads[n].bytes / (4 * (uint64_t)c->hidden);
+    uint64_t own = first_of(c, dbo_layer_buffer_ubatch(c->op->io->reads[n].buffer));
     float x[DBO_REF_MAX_HIDDEN];
     for (uint64_t t = 0; t < rows && first + t < c->context->limits.max_tokens; t++) {
         float *row = out + (first + t) * (c->hidden + s->vocab);
         memcpy(x, residual + t * c->hidden, c->hidden * sizeof *x);
         dbo_ref_add(x, hidden + t * c->hidden, c->hidden);
-        note(c, c->context->limits.num_layers, first + t, x);
+        note(c, c->context->limits.num_layers, own + t, x);
         dbo_ref_rms_norm(x, c->model->norm, c->hidden, row);
         dbo_ref_linear(c->model->head, row, s->vocab, c->hidden, row + c->hidden);
         if (logits)
