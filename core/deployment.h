@@ -1,10 +1,11 @@
 /* deployment.h: what all ranks of a group share: settings, model or fixed costs, size. Borrowed by
- * every runner; read-only while they live. */
+ * every runner; read-only while they live, save for the fault. */
 #ifndef DBO_DEPLOYMENT_H
 #define DBO_DEPLOYMENT_H
 
 #include "core/builders.h"
 #include "core/config.h"
+#include "core/faults.h"
 #include "core/log.h"
 #include "core/model_ops.h"
 #include "core/model_spec.h"
@@ -22,6 +23,7 @@ typedef struct dbo_deployment {
                                     * say what they touch; NULL: costs only */
     bool rocm;
     bool io;            /* ops and transfers say what they touch, for who checks the run */
+    dbo_fault *fault;   /* NULL: none; the run's, which notes there whether it mattered */
     const dbo_log *log; /* what each step decides, at level debug; NULL: silent */
 } dbo_deployment;
 

@@ -29,6 +29,7 @@ dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_r
     cut->num_ubatches = num_ubatches;
     cut->num_tokens_padded = num_tokens_padded;
     cut->num_reqs_padded = num_reqs_padded;
+    cut->num_ranks = num_ranks;
     size_t rows = (size_t)num_reqs_padded + 1;
     cut->storage = calloc((2 + 2 * (size_t)num_ubatches) * rows, sizeof *cut->storage);
     if (!cut->storage)
@@ -99,6 +100,35 @@ static void use_numbers(const dbo_deployment *d, const dbo_layer_shape *shape, u
     }
 }
 
+/* Padding is routed like tokens: what moves and what experts compute is that of all rows. */
+static dbo_status route_padding(const dbo_deployment *d, const dbo_cut *cut,
+                                const dbo_layer_shape *real, dbo_layer_costs *out, dbo_error *err)
+{
+    static const dbo_op_kind routed_kinds[] = {DBO_KIND_QUANT, DBO_KIND_MLP, DBO_KIND_REDUCE};
+    dbo_layer_shape all = *real;
+    if (real->padded_tokens == real->tokens ||
+        !dbo_fault_strikes(d->fault, DBO_FAULT_PADDING_ROUTED))
+        return DBO_OK;
+    dbo_layer_costs *routed = malloc(sizeof *routed);
+    if (!routed)
+        return dbo_fail_memory(err, "a step's costs");
+    const dbo_request_shape one = {1, real->padded_tokens, real->padded_tokens};
+    all.tokens = real->padded_tokens;
+    all.group_tokens = (uint64_t)real->padded_tokens * cut->num_ranks;
+    all.num_requests = 1;
+    all.requests = &one;
+    dbo_status status = dbo_layer_costs_compute(d->model, &all, routed, err);
+    for (uint32_t k = 0; k < 3 && status == DBO_OK; k++)
+        out->op[routed_kinds[k]] = routed->op[routed_kinds[k]];
+    if (status == DBO_OK) {
+        out->dispatch = routed->dispatch;
+        out->combine = routed->combine;
+        out->sizes = routed->sizes;
+    }
+    free(routed);
+    return status;
+}
+
 static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint32_t i,
                                uint32_t layer, bool low_latency, dbo_layer_costs *out,
                                dbo_error *err)
@@ -123,6 +153,8 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
         shape.num_requests = request_shapes(m, shapes);
         shape.requests = shapes;
         status = dbo_layer_costs_compute(d->model, &shape, out, err);
+        if (status == DBO_OK)
+            status = route_padding(d, cut, &shape, out, err);
         free(shapes);
     } else {
         *out = *d->fixed;
@@ -159,6 +191,15 @@ static uint32_t kind_of(const dbo_deployment *d, uint32_t layer)
     return (dense ? 1u : 0u) | (dbo_layer_windowed(d->model, layer) ? 2u : 0u);
 }
 
+/* Split programs as a fault has them. */
+static dbo_status rewrite(const dbo_plan *plan, const plan_inputs *in, dbo_program *program,
+                          dbo_error *err)
+{
+    if (plan->num_ubatches == 1)
+        return DBO_OK;
+    return dbo_fault_rewrite(in->deployment->fault, program == &plan->embed, program, err);
+}
+
 static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
 {
     for (uint32_t layer = 0; layer < plan->num_layers; layer++) {
@@ -168,12 +209,12 @@ static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
             continue;
         DBO_TRY(fill_costs(in, layer, err));
         const dbo_schedule *own = in->deployment->schedule;
-        if (own && plan->num_ubatches > 1 && !(kind & 1u)) {
-            DBO_TRY(own->build(own->self, in->costs, &in->options, &plan->layers[kind], err));
-            continue;
-        }
         dbo_builder_fn build = kind & 1u ? dbo_build_dense : in->built_in;
-        DBO_TRY(build(in->costs, &in->options, &plan->layers[kind], err));
+        if (own && plan->num_ubatches > 1 && !(kind & 1u))
+            DBO_TRY(own->build(own->self, in->costs, &in->options, &plan->layers[kind], err));
+        else
+            DBO_TRY(build(in->costs, &in->options, &plan->layers[kind], err));
+        DBO_TRY(rewrite(plan, in, &plan->layers[kind], err));
     }
     return DBO_OK;
 }
@@ -183,6 +224,7 @@ static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
 {
     DBO_TRY(fill_costs(in, 0, err));
     DBO_TRY(dbo_build_embed(in->costs, &in->options, &plan->embed, err));
+    DBO_TRY(rewrite(plan, in, &plan->embed, err));
     if (in->costs[0].kernels[DBO_KIND_HEAD] == 0)
         return DBO_OK;
     dbo_op_part *head = in->costs[0].op[DBO_KIND_HEAD].parts;
@@ -197,7 +239,7 @@ static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
     }
     DBO_TRY(dbo_build_head(in->costs, &in->options, &plan->head, err));
     plan->has_head = true;
-    return DBO_OK;
+    return rewrite(plan, in, &plan->head, err);
 }
 
 dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, const dbo_cut *cut,

@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Are no SMs kept for HT's transfers? So on ROCm. */
+static bool keeps_sms(const dbo_deployment *d)
+{
+    bool ht = d->config->all2all_backend == DBO_BACKEND_HT;
+    if (d->rocm)
+        return !(ht && dbo_fault_strikes(d->fault, DBO_FAULT_ROCM_COMM_SMS));
+    return ht && dbo_fault_strikes(d->fault, DBO_FAULT_NO_SM_PARTITION);
+}
+
 dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deployment *deployment,
                            dbo_error *err)
 {
@@ -16,8 +25,13 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
     runner->deployment = deployment;
     if (seam->a2a)
         seam->a2a->caps(seam->a2a_self, &runner->caps);
+    if (!runner->caps.capturable &&
+        dbo_fault_strikes(deployment->fault, DBO_FAULT_HOST_SYNC_IN_CAPTURE))
+        runner->caps.capturable = true;
     bool linear = deployment->model && deployment->model->attention == DBO_ATTENTION_LINEAR;
     dbo_vote_rules_from_config(&runner->rules, deployment->config, runner->caps.capturable, linear);
+    runner->rules.literal_graph_test =
+        dbo_fault_is(deployment->fault, DBO_FAULT_GRAPH_EMPTY_UBATCH);
     runner->group_size = seam->group->size(seam->group_self);
     runner->matrix = calloc((size_t)runner->group_size * DBO_VOTE_MAX_ROWS, sizeof(int32_t));
     runner->across_dp = calloc(runner->group_size, sizeof(int32_t));
@@ -26,7 +40,8 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
         status = dbo_fail_memory(err, "a runner");
     if (status == DBO_OK)
         status =
-            dbo_wrapper_init(&runner->wrapper, rank, deployment->config, deployment->rocm, err);
+            dbo_wrapper_init(&runner->wrapper, rank, deployment->config, keeps_sms(deployment), err);
+    runner->wrapper.fault = deployment->fault;
     if (status == DBO_OK) {
         status = seam->device->event_create(seam->device_self, &runner->step_done);
         runner->has_event = status == DBO_OK;
@@ -142,7 +157,10 @@ static dbo_status make_entry(const dbo_runner *runner, const dbo_request *reques
         int32_t bucket = dbo_vote_bucket(&runner->rules, batch->num_tokens);
         entry->num_tokens_padded = bucket > 0 ? bucket : batch->num_tokens;
     }
-    return ask_veto(runner->deployment->config, requests, num_reqs, &entry->allow, err);
+    DBO_TRY(ask_veto(runner->deployment->config, requests, num_reqs, &entry->allow, err));
+    if (!entry->allow && dbo_fault_strikes(runner->deployment->fault, DBO_FAULT_PREFIX_NO_VETO))
+        entry->allow = true;
+    return DBO_OK;
 }
 
 /* The collective decision. One rank decides alone, by the same rules. */
@@ -164,6 +182,28 @@ static dbo_status vote(dbo_runner *runner, const dbo_vote_entry *entry, dbo_vote
     dbo_vote_decide(&runner->rules, runner->matrix, (int32_t)runner->group_size,
                     (int32_t)seam->group->rank(seam->group_self), runner->across_dp, out);
     return DBO_OK;
+}
+
+/* What faults make of the decision on this rank alone. */
+static void misdecide(const dbo_runner *runner, int32_t num_tokens, dbo_vote_result *decision)
+{
+    dbo_fault *fault = runner->deployment->fault;
+    int32_t n = (int32_t)dbo_config_num_ubatches(runner->deployment->config);
+    int32_t smallest = INT32_MAX;
+    for (uint32_t r = 0; r < runner->group_size; r++)
+        smallest = runner->matrix[r] < smallest ? runner->matrix[r] : smallest;
+    if (decision->should_ubatch && decision->graph_mode == DBO_GRAPH_FULL &&
+        dbo_is_last_ubatch_empty(smallest, decision->num_tokens_padded, n))
+        dbo_fault_strikes(fault, DBO_FAULT_GRAPH_EMPTY_UBATCH);
+    if (n > 1 && dbo_fault_is(fault, DBO_FAULT_VOTE_SKIP) && runner->rank->id == fault->rank) {
+        fault->reached++;
+        decision->should_ubatch = !decision->should_ubatch;
+        decision->graph_mode = DBO_GRAPH_NONE;
+    }
+    if (decision->should_ubatch &&
+        dbo_is_last_ubatch_empty(num_tokens, decision->num_tokens_padded, n) &&
+        dbo_fault_strikes(fault, DBO_FAULT_IDLE_OPT_OUT))
+        decision->should_ubatch = false;
 }
 
 /* ---- the step ---- */
@@ -284,8 +324,13 @@ dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request 
     result->num_tokens = batch.num_tokens;
     result->begin_ns = mark(runner->rank, DBO_MARK_STEP_BEGIN, step);
     charge(runner->rank, DBO_CHARGE_STEP, 1);
+    if (num_reqs == 0 &&
+        dbo_fault_strikes(runner->deployment->fault, DBO_FAULT_EMPTY_RANK_SKIPS_STEP))
+        return DBO_OK;
     DBO_TRY(make_entry(runner, requests, num_reqs, &batch, &entry, err));
     DBO_TRY(vote(runner, &entry, &result->decision, err));
+    if (runner->deployment->fault)
+        misdecide(runner, batch.num_tokens, &result->decision);
     log_decision(runner, &result->decision, num_reqs);
     if (!group_is_idle(runner)) {
         dbo_status status = forward(runner, step, requests, num_reqs, result, err);

@@ -94,6 +94,7 @@ typedef struct dbo_vote_rules {
     bool single_rank_may_split;
     bool threshold_in_vote; /* each rank tests its own count before the sum */
     bool abort_on_empty;    /* nobody splits when a last ubatch would be empty */
+    bool literal_graph_test; /* fault: a split graph serves unless 2 * smallest < bucket */
 } dbo_vote_rules;
 
 /* From a checked configuration; borrows its capture sizes. */

@@ -85,12 +85,27 @@ static dbo_status issue(dbo_wrapper *w, forward *f, dbo_error *err)
 
 /* ---- graphs ---- */
 
-static const dbo_graph_entry *find_graph(const dbo_wrapper *w, int32_t num_tokens)
+/* What a graph is found by: the tokens that it runs, all of them. */
+static int32_t graph_key(const dbo_wrapper *w, const dbo_plan *plan)
 {
-    for (uint32_t i = 0; i < w->num_graphs; i++)
-        if (w->graphs[i].num_tokens == num_tokens)
-            return &w->graphs[i];
-    return NULL;
+    if (dbo_fault_is(w->fault, DBO_FAULT_GRAPH_KEY_FIRST_TWO) && plan->num_ubatches > 1)
+        return plan->num_tokens_padded / (int32_t)plan->num_ubatches * 2;
+    return plan->num_tokens_padded;
+}
+
+static const dbo_graph_entry *find_graph(const dbo_wrapper *w, const dbo_plan *plan)
+{
+    const dbo_graph_entry *of_size = NULL;
+    for (uint32_t i = 0; i < w->num_graphs; i++) {
+        if (w->graphs[i].key != graph_key(w, plan))
+            continue;
+        of_size = &w->graphs[i];
+        if (of_size->num_ubatches == plan->num_ubatches)
+            break;
+    }
+    if (of_size && of_size->num_tokens != plan->num_tokens_padded)
+        dbo_fault_strikes(w->fault, DBO_FAULT_GRAPH_KEY_FIRST_TWO);
+    return of_size;
 }
 
 static dbo_status enter_pool(dbo_wrapper *w, dbo_error *err)
@@ -135,6 +150,7 @@ static dbo_status capture(dbo_wrapper *w, forward *f, dbo_error *err)
     DBO_TRY(enter_pool(w, err));
     uint64_t before = w->has_pool ? dbo_allocator_pool_bytes(w->rank->allocator, w->pool) : 0;
     dbo_graph_entry entry = {.num_tokens = f->plan->num_tokens_padded,
+                             .key = graph_key(w, f->plan),
                              .num_ubatches = f->plan->num_ubatches};
     dbo_status status = capture_forward(w, f, &entry.graph, err);
     if (w->has_pool) {
@@ -184,9 +200,9 @@ static dbo_status fit(dbo_wrapper *w, const dbo_plan *plan, dbo_error *err)
 }
 
 /* The layers: eagerly, or by the size's graph, which is captured first if there is none. */
-static dbo_status run_forward(dbo_wrapper *w, forward *f, bool full, dbo_error *err)
+static dbo_status run_forward(dbo_wrapper *w, forward *f, const dbo_graph_entry *entry, bool full,
+                              dbo_error *err)
 {
-    const dbo_graph_entry *entry = find_graph(w, f->plan->num_tokens_padded);
     if (!full)
         return issue(w, f, err);
     if (!entry) {
@@ -201,13 +217,17 @@ dbo_status dbo_wrapper_run(dbo_wrapper *w, const dbo_plan *plan, uint32_t step, 
 {
     forward f = {.plan = plan, .step = step};
     DBO_TRY(fit(w, plan, err));
-    const dbo_graph_entry *entry = find_graph(w, plan->num_tokens_padded);
+    const dbo_graph_entry *entry = find_graph(w, plan);
     bool full = mode == DBO_GRAPH_FULL && w->rank->seam.graph;
-    if (full && entry && entry->num_ubatches != plan->num_ubatches)
-        full = false; /* the size's one graph is of the other form */
+    if (full && entry && entry->num_ubatches != plan->num_ubatches) {
+        if (dbo_fault_strikes(w->fault, DBO_FAULT_CAPTURE_WHILE_SERVING))
+            entry = NULL;
+        else
+            full = false; /* the size's one graph is of the other form */
+    }
     if (ran)
         *ran = full ? DBO_GRAPH_FULL : DBO_GRAPH_NONE;
-    dbo_status status = run_forward(w, &f, full, err);
+    dbo_status status = run_forward(w, &f, entry, full, err);
     if (status == DBO_OK)
         status = run_head(w, &f, err);
     dbo_status released = dbo_rank_release(w->rank, status == DBO_OK ? err : NULL);

@@ -21,6 +21,7 @@
 
 typedef struct dbo_graph_entry {
     int32_t num_tokens;
+    int32_t key; /* that it is found by: its tokens */
     uint32_t num_ubatches;
     dbo_graph graph;
     dbo_rank_outputs outputs;
@@ -30,6 +31,7 @@ typedef struct dbo_graph_entry {
 typedef struct dbo_wrapper {
     dbo_rank *rank;
     dbo_sm_control sms;
+    dbo_fault *fault; /* NULL unless set after init */
     dbo_graph_entry *graphs;
     uint32_t num_graphs;
     dbo_pool pool; /* of all graphs */

@@ -1,0 +1,29 @@
+/* fault_seam.h: machines as faults have them: a seam whose calls refuse what they should not have
+ * to.
+ *
+ * Two faults are a back end's and not the engine's: one that has room for the handles of two
+ * ubatches (two-slot-handles), and a library that makes its handle at its first kernel, which
+ * allocates and cannot be captured (lazy-init-in-capture). With any other fault, or none, the seam
+ * is left as it is.
+ *
+ *     dbo_fault_seam machine;
+ *     dbo_fault_seam_wrap(&machine, deployment.fault, &seam);       before dbo_rank_init
+ *
+ * The wrapper lives as long as whoever uses the seam.
+ */
+#ifndef DBO_FAULT_SEAM_H
+#define DBO_FAULT_SEAM_H
+
+#include "core/faults.h"
+#include "core/seam.h"
+
+typedef struct dbo_fault_seam {
+    dbo_fault *fault;
+    dbo_seam inner;
+    bool has_handle; /* the library has been used */
+    dbo_error refusal;
+} dbo_fault_seam;
+
+void dbo_fault_seam_wrap(dbo_fault_seam *machine, dbo_fault *fault, dbo_seam *seam);
+
+#endif
