@@ -19,6 +19,7 @@ enum { KEY_JSON = 1, KEY_WIDTH, KEY_LAYERS, KEY_TRACE, KEY_STEP };
 static const struct argp_option run_options[] = {
     {NULL, 0, NULL, 0, "Of run:", 1},
     DBO_SCRIPT_OPTIONS,
+    DBO_SCRIPT_OPTION_FAULT,
     {"layers", KEY_LAYERS, "A:B", 0,
      "Show the layers A to B, both included, on the timeline and in the trace (default: one in "
      "steady state, and the whole step); --set layers=N runs fewer",
@@ -82,7 +83,7 @@ static bool window_of(const dbo_simulated *run, const dbo_layers *layers, uint32
                       int64_t *start_ns, int64_t *end_ns)
 {
     if (layers->given)
-        return dbo_layers_window(layers, &run->trace, rank, DBO_MEASURED_STEP, start_ns, end_ns);
+        return dbo_layers_window(layers, &run->trace, rank, run->measured, start_ns, end_ns);
     *start_ns = run->metrics.steady_start_ns;
     *end_ns = run->metrics.steady_end_ns;
     return run->metrics.has_steady_layer;

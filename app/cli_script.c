@@ -4,6 +4,7 @@
 #include "app/cli.h"
 #include "app/config_group.h"
 #include "app/lua_load.h"
+#include "core/faults.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,11 +46,23 @@ static error_t set_executor(dbo_script_arguments *arguments, const char *word)
     return mistake(arguments, NULL, "--executor is fiber or thread, not '%.40s'", word);
 }
 
+/* The name is looked at here, so that a wrong one is a mistake on the command line. */
+static error_t set_fault(dbo_script_arguments *arguments, const char *word)
+{
+    dbo_fault fault;
+    if (dbo_fault_parse(&fault, word, &arguments->err) != DBO_OK)
+        return EINVAL;
+    arguments->fault = word;
+    snprintf(arguments->fault_set, sizeof arguments->fault_set, "fault=%s", word);
+    return add_set(arguments, arguments->fault_set);
+}
+
 error_t dbo_script_option(dbo_script_arguments *arguments, int key, char *arg)
 {
     switch (key) {
     case DBO_SCRIPT_KEY_SET: return add_set(arguments, arg);
     case DBO_SCRIPT_KEY_EXECUTOR: return set_executor(arguments, arg);
+    case DBO_SCRIPT_KEY_FAULT: return set_fault(arguments, arg);
     case ARGP_KEY_ARG:
         if (arguments->path)
             return mistake(arguments, "Give one script.", "%.200s is one script too many", arg);

@@ -21,6 +21,7 @@
 
 #define DBO_SCRIPT_KEY_SET      901
 #define DBO_SCRIPT_KEY_EXECUTOR 902
+#define DBO_SCRIPT_KEY_FAULT    903
 
 #define DBO_SCRIPT_OPTIONS                                                                       \
     {"set",                                                                                      \
@@ -40,11 +41,22 @@ typedef struct dbo_script_arguments {
     const char *path; /* NULL: none was given */
     const char *sets[DBO_SCRIPT_MAX_SETS + 1];
     uint32_t num_sets;
+    const char *fault;   /* as given with --fault */
+    char fault_set[96];  /* "fault=NAME" */
     bool may_only_print; /* a script that prints and returns no experiment is fine: then
                           * experiment->num_layers is 0 */
     bool ascii;          /* what scripts draw, unless they say */
     dbo_error err;       /* a mistake that dbo_script_option found */
 } dbo_script_arguments;
+
+/* --fault, for commands that take it; it goes the way of --set fault=NAME. */
+#define DBO_SCRIPT_OPTION_FAULT                                                                \
+    {                                                                                          \
+        "fault", DBO_SCRIPT_KEY_FAULT, "NAME", 0,                                              \
+            "Let the run with DBO misbehave so: NAME or NAME:rank=1,us=200; dbo faults lists " \
+            "them",                                                                            \
+            1                                                                                  \
+    }
 
 /* For argp's parser: takes the options above and the script. EINVAL with arguments->err set,
  * ARGP_ERR_UNKNOWN for everything else. */

@@ -32,8 +32,9 @@ static const dbo_field own_fields[] = {
 dbo_settings dbo_experiment_settings(void)
 {
     static const char *const extra[] = {
-        "model",  "hardware", "nodes", "gpus_per_node",           "batch", "costs",
-        "layers", "seed",     "name",  "cudagraph_capture_sizes", NULL};
+        "model",  "hardware", "nodes", "gpus_per_node", "batch",
+        "costs",  "layers",   "seed",  "name",          "cudagraph_capture_sizes",
+        "before", "fault",    NULL};
     dbo_settings settings = {.name = "dbo.experiment", .extra = extra};
     settings.fields = dbo_config_fields(&settings.num_fields);
     return settings;
@@ -77,8 +78,17 @@ void dbo_experiment_init(dbo_experiment *experiment)
 void dbo_experiment_fini(dbo_experiment *experiment)
 {
     dbo_workload_fini(&experiment->batch);
+    for (uint32_t i = 0; i < experiment->num_before; i++)
+        dbo_workload_fini(&experiment->before[i]);
+    experiment->num_before = 0;
     dbo_template_release(experiment->schedule);
     experiment->schedule = NULL;
+}
+
+dbo_status dbo_experiment_set_fault(dbo_experiment *experiment, const char *text, dbo_error *err)
+{
+    experiment->has_fault = strcmp(text, "none") != 0;
+    return experiment->has_fault ? dbo_fault_parse(&experiment->fault, text, err) : DBO_OK;
 }
 
 void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule)
@@ -297,6 +307,13 @@ static dbo_status take_environment(dbo_experiment *e, dbo_error *err)
     return dbo_error_prefix(err, "VLLM_DBO_COMM_SMS");
 }
 
+static dbo_status finish_batch(const dbo_config *config, dbo_workload *batch, dbo_error *err)
+{
+    DBO_TRY(dbo_workload_expand(batch, config->data_parallel_size,
+                                dbo_config_decode_query_len(config), err));
+    return dbo_workload_allot(batch, config->block_size, err);
+}
+
 dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, dbo_error *err)
 {
     const char *at_fault = NULL;
@@ -310,10 +327,10 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, d
     DBO_TRY_GOTO(need(experiment->batch.kind != DBO_WORKLOAD_NONE, "batch",
                       "Set batch = dbo.decode { num_tokens = 128, context_len = 4096 }.", err),
                  done);
-    DBO_TRY_GOTO(dbo_workload_expand(&experiment->batch, experiment->config.data_parallel_size,
-                                     dbo_config_decode_query_len(&experiment->config), err),
-                 done);
-    DBO_TRY_GOTO(dbo_workload_allot(&experiment->batch, experiment->config.block_size, err), done);
+    DBO_TRY_GOTO(finish_batch(&experiment->config, &experiment->batch, err), done);
+    at_fault = "before";
+    for (uint32_t i = 0; i < experiment->num_before; i++)
+        DBO_TRY_GOTO(finish_batch(&experiment->config, &experiment->before[i], err), done);
     at_fault = NULL;
 done:
     if (key)

@@ -21,6 +21,7 @@
 #include "app/setting.h"
 #include "app/workload.h"
 #include "core/config.h"
+#include "core/faults.h"
 #include "core/model_spec.h"
 #include "core/template.h"
 #include "sim/hardware.h"
@@ -57,6 +58,8 @@ typedef struct dbo_fixed_costs {
 #undef DBO_FIXED_MEMBER
 } dbo_fixed_costs;
 
+#define DBO_MAX_BEFORE 6u
+
 typedef struct dbo_experiment {
     char name[64];
     bool has_model, has_hardware, has_fixed;
@@ -69,6 +72,10 @@ typedef struct dbo_experiment {
     dbo_config config;
     bool has_data_parallel_size; /* given, so that it is checked and not derived */
     dbo_workload batch;
+    dbo_workload before[DBO_MAX_BEFORE]; /* batches of the steps before the measured one */
+    uint32_t num_before;                 /* 0: one step, of `batch` */
+    bool has_fault;
+    dbo_fault fault;        /* that the run with DBO has */
     dbo_template *schedule; /* of a script, held; NULL: config.schedule names a built-in one */
     /* after _finish */
     uint32_t num_layers; /* that run; dense ones are the first model.first_k_dense of them */
@@ -81,6 +88,9 @@ typedef struct dbo_experiment {
 
 void dbo_experiment_init(dbo_experiment *experiment);
 void dbo_experiment_fini(dbo_experiment *experiment); /* of a zeroed one is fine */
+
+/* The run with DBO misbehaves as `text` says (faults.h); "none": it does not. */
+dbo_status dbo_experiment_set_fault(dbo_experiment *experiment, const char *text, dbo_error *err);
 
 /* Splits with this schedule; holds it. NULL: with the built-in one that config.schedule names. */
 void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule);

@@ -93,6 +93,42 @@ static void read_schedule(lua_State *L, dbo_experiment *experiment, const dbo_pl
         dbo_lua_raise(L, place, "schedule", &err);
 }
 
+/* before: a batch, or a list of them. */
+static void read_before(lua_State *L, dbo_experiment *experiment, const dbo_place *place)
+{
+    dbo_error err = {0};
+    for (uint32_t i = 0; i < experiment->num_before; i++)
+        dbo_workload_fini(&experiment->before[i]);
+    experiment->num_before = 0;
+    if (dbo_lua_is_batch(L) || lua_type(L, -1) != LUA_TTABLE) {
+        experiment->num_before = 1;
+        dbo_lua_read_batch(L, &experiment->before[0], place);
+        return;
+    }
+    lua_Unsigned count = lua_rawlen(L, -1);
+    if (count > DBO_MAX_BEFORE) {
+        dbo_fail(&err, DBO_LIMIT, NULL, "before has more than %u batches", DBO_MAX_BEFORE);
+        dbo_lua_raise(L, place, "before", &err);
+    }
+    for (lua_Unsigned i = 0; i < count; i++) {
+        lua_rawgeti(L, -1, (lua_Integer)i + 1);
+        dbo_lua_read_batch(L, &experiment->before[experiment->num_before++], place);
+        lua_pop(L, 1);
+    }
+}
+
+static void read_fault(lua_State *L, dbo_experiment *experiment, const dbo_place *place)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, -1);
+    if (value.kind != DBO_VALUE_TEXT)
+        dbo_value_mismatch("fault", "the name of a fault", &value, &err);
+    else
+        dbo_experiment_set_fault(experiment, value.text, &err);
+    if (err.status != DBO_OK)
+        dbo_lua_raise(L, place, "fault", &err);
+}
+
 static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key);
 
 /* A key of one of vLLM's groups: checked to be in it, then as any other. */
@@ -137,6 +173,10 @@ static void take_key(lua_State *L, void *self, const dbo_place *place, const cha
         read_costs(L, experiment, place);
     } else if (strcmp(key, "batch") == 0) {
         dbo_lua_read_batch(L, &experiment->batch, place);
+    } else if (strcmp(key, "before") == 0) {
+        read_before(L, experiment, place);
+    } else if (strcmp(key, "fault") == 0) {
+        read_fault(L, experiment, place);
     } else if (strcmp(key, "cudagraph_capture_sizes") == 0) {
         read_sizes(L, experiment, place);
     } else {
@@ -219,7 +259,10 @@ static void apply_overrides(lua_State *L, dbo_experiment *experiment)
         dbo_place place = {.prefix = prefix};
         size_t length = strcspn(set, "=");
         const char *key = lua_pushlstring(L, set, length);
-        push_text_value(L, set + length + 1);
+        if (strcmp(key, "fault") == 0) /* whose parameters have commas */
+            lua_pushstring(L, set + length + 1);
+        else
+            push_text_value(L, set + length + 1);
         const char *dot = strchr(key, '.');
         if (dot)
             take_inner_key(L, experiment, &place, key, (size_t)(dot - key), dot + 1);

@@ -90,6 +90,7 @@ static dbo_status take_result(lua_State *L, const char *path, const dbo_load_opt
     }
     *out = *made;
     made->batch = (dbo_workload){0}; /* moved: the userdata owns them no more */
+    made->num_before = 0;
     made->schedule = NULL;
     return DBO_OK;
 }

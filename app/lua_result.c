@@ -132,14 +132,14 @@ static void push_spans(lua_State *L, const dbo_outcome *outcome)
     const dbo_trace *trace = &outcome->on.trace;
     uint64_t count = 0;
     for (uint64_t i = 0; i < trace->num_spans; i++)
-        count += dbo_op_id_step(dbo_trace_span(trace, i)->id) == DBO_MEASURED_STEP;
+        count += dbo_op_id_step(dbo_trace_span(trace, i)->id) == outcome->on.measured;
     dbo_spans *spans =
         lua_newuserdatauv(L, sizeof *spans + (size_t)count * sizeof spans->items[0], 0);
     spans->count = 0;
     spans->begin_ns = outcome->on.results[outcome->on.class_of[outcome->rank]].begin_ns;
     for (uint64_t i = 0; i < trace->num_spans; i++) {
         const dbo_span *span = dbo_trace_span(trace, i);
-        if (dbo_op_id_step(span->id) == DBO_MEASURED_STEP)
+        if (dbo_op_id_step(span->id) == outcome->on.measured)
             spans->items[spans->count++] = *span;
     }
     luaL_setmetatable(L, SPANS);

@@ -3,6 +3,7 @@
 
 #include "app/cost_probe.h"
 #include "app/fixed_costs.h"
+#include "core/fault_seam.h"
 #include "core/prng.h"
 #include "core/units.h"
 #include "sim/sim.h"
@@ -14,14 +15,13 @@
  * order of magnitude; it is the same with and without DBO. */
 #define EXCHANGE_HOP_NS (15 * DBO_NS_PER_US)
 
-#define NUM_STEPS (DBO_MEASURED_STEP + 1)
-
 typedef struct class_state {
     dbo_rank rank;
     dbo_runner runner;
     dbo_cost_probe probe;
+    dbo_fault_seam machine;
     dbo_step_result result;
-    const dbo_request_list *requests;
+    uint32_t logical; /* the first rank that it stands for */
 } class_state;
 
 typedef struct simulation {
@@ -29,7 +29,9 @@ typedef struct simulation {
     dbo_config config;
     dbo_hardware hardware;
     dbo_layer_costs fixed;
+    dbo_fault fault;
     dbo_deployment deployment;
+    const dbo_simulate_options *options; /* of the run with DBO; else none */
     dbo_sim *sim;
     uint32_t num_classes;
     class_state *classes;
@@ -37,11 +39,41 @@ typedef struct simulation {
 
 /* ---- what stays equal folds ---- */
 
+/* The step that is measured comes after so many others. */
+static uint32_t num_before(const dbo_experiment *e)
+{
+    return e->num_before > 0 ? e->num_before : 1;
+}
+
+static const dbo_workload *batch_of(const dbo_experiment *e, uint32_t step)
+{
+    return step < e->num_before ? &e->before[step] : &e->batch;
+}
+
+/* Is the rank late, or at fault, alone? */
+static bool stands_out(const simulation *s, uint32_t rank)
+{
+    const dbo_fault *fault = s->deployment.fault;
+    if (s->options->late_ns > 0 && rank == s->options->late_rank)
+        return true;
+    return (dbo_fault_is(fault, DBO_FAULT_LATE_RANK) || dbo_fault_is(fault, DBO_FAULT_VOTE_SKIP)) &&
+           rank == fault->rank;
+}
+
+static bool are_alike(const simulation *s, uint32_t a, uint32_t b)
+{
+    for (uint32_t step = 0; step <= s->experiment->num_before; step++) {
+        const dbo_workload *batch = batch_of(s->experiment, step);
+        if (batch->ranks[a] != batch->ranks[b])
+            return false;
+    }
+    return !stands_out(s, a) && !stands_out(s, b);
+}
+
 static dbo_status make_classes(simulation *s, bool unfolded, dbo_simulated *out, dbo_error *err)
 {
-    const dbo_workload *batch = &s->experiment->batch;
     uint32_t num_ranks = s->config.data_parallel_size;
-    bool alike = !unfolded && batch->jitter_us <= 0;
+    bool alike = !unfolded && s->experiment->batch.jitter_us <= 0;
     s->classes = calloc(num_ranks, sizeof *s->classes);
     out->class_of = calloc(num_ranks, sizeof *out->class_of);
     out->first_rank = calloc(num_ranks, sizeof *out->first_rank);
@@ -49,11 +81,11 @@ static dbo_status make_classes(simulation *s, bool unfolded, dbo_simulated *out,
         return dbo_fail_memory(err, "the ranks");
     for (uint32_t r = 0; r < num_ranks; r++) {
         uint32_t c = alike ? 0 : s->num_classes;
-        while (c < s->num_classes && s->classes[c].requests != batch->ranks[r])
+        while (c < s->num_classes && !are_alike(s, s->classes[c].logical, r))
             c++;
         if (c == s->num_classes) {
             out->first_rank[c] = r;
-            s->classes[s->num_classes++].requests = batch->ranks[r];
+            s->classes[s->num_classes++].logical = r;
         }
         out->class_of[r] = c;
     }
@@ -70,11 +102,33 @@ static int64_t exchange_ns(const simulation *s)
     return 2 * hops * EXCHANGE_HOP_NS;
 }
 
-static void prepare(simulation *s, const dbo_experiment *experiment, bool with_dbo,
-                    const dbo_log *log)
+/* Machines that are set up wrongly. */
+static void break_hardware(simulation *s)
 {
+    dbo_hardware *h = &s->hardware;
+    if (s->deployment.fault && h->comm_needs_sms &&
+        dbo_fault_is(s->deployment.fault, DBO_FAULT_NO_SM_PARTITION))
+        h->comm_sms = h->sms;
+    if (h->ll_sms != 0 && s->config.all2all_backend != DBO_BACKEND_HT &&
+        dbo_fault_strikes(s->deployment.fault, DBO_FAULT_LL_ALL_SMS))
+        h->ll_sms = 0;
+}
+
+static dbo_fault *fault_of(simulation *s, bool with_dbo)
+{
+    if (!with_dbo || !s->experiment->has_fault)
+        return NULL;
+    s->fault = s->experiment->fault;
+    return s->options->fault ? s->options->fault : &s->fault;
+}
+
+static void prepare(simulation *s, const dbo_experiment *experiment, bool with_dbo,
+                    const dbo_simulate_options *options)
+{
+    static const dbo_simulate_options none = {0};
     memset(s, 0, sizeof *s);
     s->experiment = experiment;
+    s->options = with_dbo ? options : &none;
     s->config = experiment->config;
     uint32_t ubatches = with_dbo ? 1 : dbo_config_num_ubatches(&s->config);
     if (!with_dbo) {
@@ -95,8 +149,11 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .num_layers = experiment->num_layers,
         .ep_size = experiment->ep_size,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,
-        .log = with_dbo ? log : NULL,
+        .io = s->options->io,
+        .fault = fault_of(s, with_dbo),
+        .log = s->options->log,
     };
+    break_hardware(s);
 }
 
 /* ---- the run ---- */
@@ -104,11 +161,45 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
 /* The rank comes late to its measured step, by as much as its seed says. */
 static void delay(simulation *s, uint32_t index)
 {
+    const dbo_fault *fault = s->deployment.fault;
+    uint32_t rank = s->classes[index].logical;
+    if (s->options->late_ns > 0 && rank == s->options->late_rank)
+        dbo_sim_delay(s->sim, index, s->options->late_ns);
+    if (dbo_fault_is(fault, DBO_FAULT_LATE_RANK) && rank == fault->rank) {
+        s->deployment.fault->reached++;
+        dbo_sim_delay(s->sim, index, (int64_t)fault->late_us * DBO_NS_PER_US);
+    }
     uint64_t most_ns = (uint64_t)dbo_ns_from_us(s->experiment->batch.jitter_us);
     dbo_prng prng;
     dbo_prng_init(&prng, s->experiment->seed, index);
     if (most_ns > 0)
         dbo_sim_delay(s->sim, index, (int64_t)dbo_prng_below(&prng, most_ns + 1));
+}
+
+/* Have two requests of the list a block in common? */
+static bool shares_blocks(const dbo_request_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (list->cache && (list->cache[i].prefix || list->cache[i].blocks))
+            return true;
+    return false;
+}
+
+/* A step of the rank, its requests in the order of the options. */
+static dbo_status run_step(simulation *s, class_state *c, uint32_t step, dbo_error *err)
+{
+    const dbo_request_list *list = batch_of(s->experiment, step)->ranks[c->logical];
+    uint32_t count = list->count, arrival = s->options->arrival;
+    if (arrival == 0 || count < 2 || shares_blocks(list))
+        return dbo_runner_step(&c->runner, step, list->requests, (int32_t)count, &c->result, err);
+    dbo_request *ordered = calloc(count, sizeof *ordered);
+    if (!ordered)
+        return dbo_fail_memory(err, "the requests");
+    for (uint32_t i = 0; i < count; i++)
+        ordered[i] = list->requests[arrival == 1 ? count - 1 - i : (i + 1) % count];
+    dbo_status status = dbo_runner_step(&c->runner, step, ordered, (int32_t)count, &c->result, err);
+    free(ordered);
+    return status;
 }
 
 static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
@@ -117,19 +208,22 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     class_state *c = &s->classes[index];
     dbo_seam seam;
     dbo_sim_seam(s->sim, index, &seam);
+    if (s->options->attach)
+        DBO_TRY(s->options->attach(s->options->attach_self, index, &seam, err));
+    dbo_fault_seam_wrap(&c->machine, s->deployment.fault, &seam);
     dbo_cost_probe_wrap(&c->probe, &seam, &s->hardware, s->experiment->ep_size,
                         s->experiment->gpus_per_node);
     uint32_t most = dbo_config_num_ubatches(&s->config);
     DBO_TRY(dbo_rank_init(&c->rank, index, &seam, s->config.executor, most > 1 ? most : 1,
                           dbo_sim_pool(s->sim), err));
     DBO_TRY(dbo_runner_init(&c->runner, &c->rank, &s->deployment, err));
-    for (uint32_t step = 0; step < NUM_STEPS; step++) {
+    uint32_t measured = num_before(s->experiment);
+    for (uint32_t step = 0; step <= measured; step++) {
         dbo_step_result_fini(&c->result);
-        if (step == DBO_MEASURED_STEP)
+        if (step == measured)
             delay(s, index);
         dbo_cost_probe_reset(&c->probe, step > 0 && c->result.ran == DBO_GRAPH_FULL);
-        DBO_TRY(dbo_runner_step(&c->runner, step, c->requests->requests,
-                                (int32_t)c->requests->count, &c->result, err));
+        DBO_TRY(run_step(s, c, step, err));
     }
     return DBO_OK;
 }
@@ -218,17 +312,17 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
     out->sums = s->classes[most].probe.sums;
     dbo_trace_rename_ranks(&out->trace, out->first_rank); /* the simulator knows classes only */
     *shown = out->first_rank[most];
-    return dbo_metrics_compute(&out->metrics, &out->trace, *shown, DBO_MEASURED_STEP,
+    return dbo_metrics_compute(&out->metrics, &out->trace, *shown, out->measured,
                                (uint64_t)out->results[most].num_tokens, err);
 }
 
-static dbo_status simulate_one(const dbo_experiment *experiment,
-                               const dbo_simulate_options *options, bool with_dbo, uint32_t *shown,
-                               dbo_simulated *out, dbo_error *err)
+static dbo_status run_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                          bool with_dbo, uint32_t *shown, dbo_simulated *out, dbo_error *err)
 {
     simulation s;
-    prepare(&s, experiment, with_dbo, options->log);
+    prepare(&s, experiment, with_dbo, options);
     dbo_trace_init(&out->trace);
+    out->measured = num_before(experiment);
     dbo_status status = make_classes(&s, options->unfolded, out, err);
     if (status == DBO_OK)
         status = run(&s, options, out, err);
@@ -271,7 +365,7 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
     }
     dbo_error none = {0};
     o->has_notation =
-        dbo_notation_init(&o->notation, &o->on.trace, o->rank, DBO_MEASURED_STEP, &none) == DBO_OK;
+        dbo_notation_init(&o->notation, &o->on.trace, o->rank, o->on.measured, &none) == DBO_OK;
     if (!o->has_notation && none.status != DBO_INVALID)
         return dbo_fail(err, none.status, none.hint, "%s", none.message);
     o->result = (dbo_result){
@@ -296,10 +390,9 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
                         dbo_outcome *outcome, dbo_error *err)
 {
     memset(outcome, 0, sizeof *outcome);
-    dbo_status status =
-        simulate_one(experiment, options, false, &outcome->rank, &outcome->off, err);
+    dbo_status status = run_one(experiment, options, false, &outcome->rank, &outcome->off, err);
     if (status == DBO_OK)
-        status = simulate_one(experiment, options, true, &outcome->rank, &outcome->on, err);
+        status = run_one(experiment, options, true, &outcome->rank, &outcome->on, err);
     if (status == DBO_OK)
         status = conclude(experiment, outcome, err);
     if (status != DBO_OK)
@@ -307,17 +400,25 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
     return status;
 }
 
+dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                            dbo_simulated *out, uint32_t *shown, dbo_error *err)
+{
+    memset(out, 0, sizeof *out);
+    return run_one(experiment, options, true, shown, out, err);
+}
+
 dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
                             dbo_error *err)
 {
     simulation s;
-    prepare(&s, outcome->result.experiment, true, NULL);
+    const dbo_simulate_options options = {0};
+    prepare(&s, outcome->result.experiment, true, &options);
     s.deployment.io = true; /* whoever looks at a program wants to see it */
     return dbo_plan_build(out, &s.deployment, &result_of(&outcome->on, rank)->cut,
                           &outcome->on.caps, err);
 }
 
-static void simulated_fini(dbo_simulated *s)
+void dbo_simulated_fini(dbo_simulated *s)
 {
     for (uint32_t c = 0; s->results && c < s->num_classes; c++)
         dbo_step_result_fini(&s->results[c]);
@@ -331,8 +432,8 @@ static void simulated_fini(dbo_simulated *s)
 
 void dbo_outcome_fini(dbo_outcome *outcome)
 {
-    simulated_fini(&outcome->off);
-    simulated_fini(&outcome->on);
+    dbo_simulated_fini(&outcome->off);
+    dbo_simulated_fini(&outcome->on);
     dbo_notation_fini(&outcome->notation);
     free(outcome->slices);
     free(outcome->slices_padded);

@@ -1,7 +1,8 @@
 /* simulate.h: runs an experiment on the simulator, without and with DBO, and measures both.
  *
- * Ranks with equal batches are folded into one simulated rank. Each run is two steps: the first
- * captures graphs and warms up, the second is measured. The outcome owns its traces.
+ * Ranks with equal batches are folded into one simulated rank. The last step of a run is measured;
+ * those before it (one like it, or as the experiment says) capture graphs and warm up. The outcome
+ * owns its traces.
  *
  *     dbo_outcome outcome;
  *     DBO_TRY(dbo_simulate(&experiment, &options, &outcome, err));
@@ -19,13 +20,22 @@
 #include "core/runner.h"
 #include "core/trace.h"
 
-#define DBO_MEASURED_STEP 1u /* of the steps of a run */
-
 typedef struct dbo_simulate_options {
     bool unfolded;                /* simulate every rank by itself */
     bool (*cancelled)(void *arg); /* or NULL */
     void *cancelled_arg;
     const dbo_log *log; /* of the run with DBO; NULL: silent */
+    /* ---- of the run with DBO, for who checks it ---- */
+    dbo_fault *fault; /* instead of a copy of the experiment's, to see whether it was reached */
+    bool io;          /* ops and transfers say what they touch */
+    /* Sees the seam of each simulated rank before it is used, and may wrap it; or NULL. */
+    dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
+    void *attach_self;
+    /* As it could have been: */
+    uint32_t late_rank; /* begins its measured step so much later */
+    int64_t late_ns;    /* 0: nobody does */
+    uint32_t arrival;   /* order of the requests of a rank that have no block in common: 0 as
+                         * given, 1 reversed, 2 rotated by one */
 } dbo_simulate_options;
 
 #define DBO_MAX_SHOWN_GRAPHS 8u
@@ -41,6 +51,7 @@ typedef struct dbo_captured_graph {
 /* One run of all ranks; what happened. */
 typedef struct dbo_simulated {
     dbo_trace trace;
+    uint32_t measured; /* number of the measured step */
     uint32_t num_classes;
     uint32_t *class_of;       /* (dp size) */
     uint32_t *first_rank;     /* (num_classes) the rank that stands for its class in the trace */
@@ -68,6 +79,12 @@ typedef struct dbo_outcome {
 
 dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_options *options,
                         dbo_outcome *outcome, dbo_error *err);
+/* The run with DBO alone; *shown: the rank with the most tokens. On failure there is the trace up
+ * to then. The caller's to dbo_simulated_fini either way. */
+dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                            dbo_simulated *out, uint32_t *shown, dbo_error *err);
+void dbo_simulated_fini(dbo_simulated *simulated);
+
 /* The programs that a rank of the run with DBO ran, built anew. The caller's to dbo_plan_fini. */
 dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
                             dbo_error *err);

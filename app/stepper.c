@@ -32,7 +32,8 @@ typedef struct issued {
 
 typedef struct stepper {
     const dbo_trace *trace;
-    uint32_t rank, step, num_ubatches; /* `step`: whose turns are shown */
+    uint32_t rank, measured;
+    uint32_t step, num_ubatches; /* `step`: whose turns are shown */
     turn *turns;
     uint32_t num_turns, cap_turns;
     issued *issues; /* by key */
@@ -55,7 +56,7 @@ static bool find_step(stepper *s)
     for (uint64_t i = 0; i < s->trace->num_marks; i++) {
         const dbo_mark *mark = dbo_trace_mark(s->trace, i);
         if (mark->kind == DBO_MARK_TURN && mark->rank == s->rank && mark->ubatch != DBO_MARK_MAIN &&
-            mark->step <= DBO_MEASURED_STEP) {
+            mark->step <= s->measured) {
             s->step = mark->step;
             found = true;
         }
@@ -136,7 +137,7 @@ static dbo_status index_issues(stepper *s, dbo_error *err)
 /* The turn that issued a span of the measured step; UINT32_MAX: none did. */
 static uint32_t turn_of(const stepper *s, const dbo_span *span)
 {
-    if (dbo_op_id_rank(span->id) != s->rank || dbo_op_id_step(span->id) != DBO_MEASURED_STEP)
+    if (dbo_op_id_rank(span->id) != s->rank || dbo_op_id_step(span->id) != s->measured)
         return UINT32_MAX;
     const issued wanted = {.key = key_of(span->id, span->part)};
     const issued *found = bsearch(&wanted, s->issues, s->num_issues, sizeof wanted, compare_issued);
@@ -325,7 +326,10 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
                             dbo_text_style style, int in_fd, FILE *out,
                             bool (*cancelled)(void *unused), dbo_error *err)
 {
-    stepper s = {.trace = &outcome->on.trace, .rank = outcome->rank, .style = style};
+    stepper s = {.trace = &outcome->on.trace,
+                 .rank = outcome->rank,
+                 .measured = outcome->on.measured,
+                 .style = style};
     keyboard k;
     dbo_strbuf_init(&s.text);
     if (!find_step(&s)) {
@@ -336,7 +340,7 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
     if (status == DBO_OK)
         status = index_issues(&s, err);
     if (status == DBO_OK) {
-        if (s.step != DBO_MEASURED_STEP)
+        if (s.step != s.measured)
             fputs("The step replays a graph and takes no turns; these are the turns of its "
                   "capture.\n\n",
                   out);

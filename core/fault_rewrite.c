@@ -6,7 +6,6 @@
  * share become one workspace, in every program of a plan alike.
  */
 #include "core/faults.h"
-
 #include "core/layer_sizes.h"
 
 #include <stdlib.h>
@@ -312,7 +311,8 @@ static void copy_buffers(rewrite *r, const fault_rule *rule)
     const dbo_program *in = r->in;
     for (uint32_t b = 0; b < in->num_buffers && r->out.status == DBO_OK; b++) {
         const dbo_program_buffer *buffer = &in->buffers[b];
-        uint16_t number = dbo_program_add_buffer(&r->out, buffer->name, buffer->bytes, buffer->pool);
+        uint16_t number =
+            dbo_program_add_buffer(&r->out, buffer->name, buffer->bytes, buffer->pool);
         if (r->out.status != DBO_OK)
             return;
         dbo_program_buffer *copy = &r->out.program.buffers[number];
@@ -366,9 +366,9 @@ static void copy_ops(rewrite *r)
     }
     for (uint32_t i = 0; i < in->num_posts && r->out.status == DBO_OK; i++) {
         const dbo_program_post *post = &in->posts[i];
-        uint16_t number = dbo_program_add_post(&r->out, dbo_op_id_ubatch(post->id_bits),
-                                               (dbo_a2a_direction)post->direction, &post->cost,
-                                               post->handle);
+        uint16_t number =
+            dbo_program_add_post(&r->out, dbo_op_id_ubatch(post->id_bits),
+                                 (dbo_a2a_direction)post->direction, &post->cost, post->handle);
         copy_io(r, post->io, true, number);
     }
 }

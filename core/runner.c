@@ -39,8 +39,8 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
     if (!runner->matrix || !runner->across_dp)
         status = dbo_fail_memory(err, "a runner");
     if (status == DBO_OK)
-        status =
-            dbo_wrapper_init(&runner->wrapper, rank, deployment->config, keeps_sms(deployment), err);
+        status = dbo_wrapper_init(&runner->wrapper, rank, deployment->config, keeps_sms(deployment),
+                                  err);
     runner->wrapper.fault = deployment->fault;
     if (status == DBO_OK) {
         status = seam->device->event_create(seam->device_self, &runner->step_done);

@@ -57,7 +57,7 @@ static void tally_rank(const dbo_simulated *run, uint32_t rank, uint32_t num_lay
         const dbo_span *span = dbo_trace_span(&run->trace, i);
         uint32_t ubatch = dbo_op_id_ubatch(span->id), kind = dbo_op_id_kind(span->id);
         if (dbo_op_id_rank(span->id) != rank || !counts(span) ||
-            dbo_op_id_step(span->id) != DBO_MEASURED_STEP)
+            dbo_op_id_step(span->id) != run->measured)
             continue;
         assert_true(ubatch < result->cut.num_ubatches);
         assert_true(dbo_op_id_layer(span->id) < num_layers);
@@ -341,7 +341,7 @@ static void streams_are_fifo_and_bounds_hold(void **state)
         random_experiment(&e, seed, RANDOM_ANY);
         simulate(&e, false, &o);
         for (uint32_t c = 0; c < o.on.num_classes; c++)
-            for (uint32_t step = 0; step <= DBO_MEASURED_STEP; step++) {
+            for (uint32_t step = 0; step <= o.on.measured; step++) {
                 check_bounds(&e, &o.off, o.off.first_rank[c], step);
                 check_bounds(&e, &o.on, o.on.first_rank[c], step);
             }
