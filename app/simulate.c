@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The vote is an all-reduce of a few integers over TCP: up and down a tree of the ranks. Read as an
- * order of magnitude; it is the same with and without DBO. */
+/* The vote is an all-reduce of a few integers over TCP: up and down a tree of the ranks. A hop is
+ * one small message between two hosts of a cluster, both network stacks included: 10 to 30 µs, an
+ * order of magnitude and no more. Every step pays it, with and without DBO. */
 #define EXCHANGE_HOP_NS (15 * DBO_NS_PER_US)
 
 typedef struct class_state {

@@ -401,7 +401,7 @@ dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err)
     if (sim->options.ep_size == 0)
         sim->options.ep_size = options->num_ranks;
     if (sim->options.queue_depth == 0)
-        sim->options.queue_depth = 1024;
+        sim->options.queue_depth = 1024; /* launches that CUDA takes before a launch blocks */
     if (init_ranks(sim, num_classes, err) == DBO_OK) {
         sim->options.num_classes = num_classes;
         sim->options.class_of = NULL; /* the caller's; sim->class_of is the copy */

@@ -35,7 +35,7 @@ static void progress(dbo_sim *sim, sim_gpu *gpu)
 
 typedef uint64_t (*demand_fn)(dbo_sim *sim, uint32_t stream);
 
-/* The rate at which the growing kernels fill a resource, and whether it is below `limit`. */
+/* The rate, at most 1, at which the growing kernels fill a resource. */
 static uint64_t filling_rate(dbo_sim *sim, const sim_gpu *gpu, const bool *frozen, demand_fn demand,
                              uint64_t capacity)
 {

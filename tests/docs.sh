@@ -9,7 +9,11 @@
 # wide, and must start with "dbo ".
 # Blocks without that line are left alone: measurements say when and where they were taken.
 set -u
-mode=$1 source=$2 binary=$3
+mode=$1 source=$2
+binary=$(realpath "$3") && [ -x "$binary" ] || {
+    echo "docs.sh: $3 is not there, or cannot be run" >&2
+    exit 2
+}
 cd "$source" || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT INT TERM
