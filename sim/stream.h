@@ -135,7 +135,9 @@ static inline bool sim_shares(const sim_item *item)
 /* Must it start at its moment, not ahead of it? */
 static inline bool sim_needs_event(const sim_item *item)
 {
-    return sim_shares(item) || item->moves || (item->kind == SIM_OP && item->numeric != NULL);
+    if (item->kind == SIM_OP)
+        return item->sms != 0 || item->hbm_mbps != 0 || item->numeric != NULL;
+    return item->sms != 0 || item->moves;
 }
 
 #endif

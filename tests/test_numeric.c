@@ -234,6 +234,68 @@ static void replays_equal_eager_runs(void **state)
     must_equal(&rows[0], &rows[1]);
 }
 
+/* HT as prose has it, where a hook receives the dispatch; and a machine whose host waits for every
+ * transfer. */
+static void other_schedules(void **state)
+{
+    (void)state;
+    dbo_hardware hardware;
+    dbo_hardware_init(&hardware);
+    hardware.platform = DBO_PLATFORM_ROCM;
+    for (uint32_t rocm = 0; rocm < 2; rocm++) {
+        scene s;
+        begin(&s, DBO_BACKEND_HT, 3, 2);
+        s.job.hardware = rocm ? &hardware : NULL;
+        if (!rocm)
+            strcpy(s.config.schedule, "seed-prose-ht");
+        serve(&s);
+        scene_must_agree(&s, 12);
+    }
+}
+
+/* ---- at random ---- */
+
+static void draw_step(scene *s, uint32_t step, dbo_prng *prng)
+{
+    for (uint32_t r = 0; r < s->config.data_parallel_size; r++) {
+        uint64_t requests = dbo_prng_below(prng, 5); /* 0: idle */
+        for (uint64_t id = 0; id < requests; id++) {
+            int32_t scheduled = (int32_t)dbo_prng_range(prng, 1, 12);
+            scene_add(s, step, r,
+                      (scene_request){.id = id,
+                                      .scheduled = dbo_prng_below(prng, 3) ? scheduled : 1,
+                                      .computed = (int32_t)dbo_prng_below(prng, 20)});
+        }
+    }
+}
+
+static void random_steps(void **state)
+{
+    (void)state;
+    uint32_t split = 0;
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        dbo_prng prng;
+        scene s;
+        dbo_prng_init(&prng, seed, 0);
+        begin(&s, backends[seed % 2], 2 + (uint32_t)dbo_prng_below(&prng, 3),
+              2 + (uint32_t)dbo_prng_below(&prng, 3));
+        s.config.dbo_decode_token_threshold = s.config.dbo_prefill_token_threshold =
+            s.config.ubatch_size;
+        s.model.dispatch_dtype = dbo_prng_below(&prng, 2) ? DBO_FP8 : DBO_FP32;
+        s.model.window = (uint32_t)dbo_prng_below(&prng, 2) * 6;
+        s.durations = dbo_prng_next(&prng);
+        for (uint32_t step = 0; step < 2; step++)
+            draw_step(&s, step, &prng);
+        if (s.job.num_steps == 0)
+            continue;
+        dbo_numeric_report report = scene_compare(&s);
+        if (report.differs)
+            fail_msg("seed %d: %s", (int)seed, report.sentence);
+        split += report.num_split;
+    }
+    assert_true(split > 60);
+}
+
 /* ---- what is refused ---- */
 
 static void must_refuse(scene *s, dbo_status status, const char *part)
@@ -286,6 +348,8 @@ int main(void)
         cmocka_unit_test(durations_do_not_matter),
         cmocka_unit_test(machines_do_not_matter),
         cmocka_unit_test(replays_equal_eager_runs),
+        cmocka_unit_test(other_schedules),
+        cmocka_unit_test(random_steps),
         cmocka_unit_test(what_cannot_be_computed_is_refused),
         cmocka_unit_test(folded_ranks_are_refused),
     };
