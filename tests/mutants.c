@@ -11,14 +11,15 @@
 #define AUX     2u
 #define MOST    256u
 
-typedef enum part { HIDDEN, SENT, ROWS, RESULT, SHARED_OUT, COPIED, PARTS } part;
-typedef enum edge { COMPUTE_DONE, COMM_DONE, AUX_START, AUX_DONE, EXTRA, EDGES } edge;
+typedef enum part { HIDDEN, SENT, ROWS, RESULT, SHARED_OUT, COPIED, SCRATCH, PARTS } part;
+typedef enum edge { COMPUTE_DONE, COMM_DONE, AUX_START, AUX_DONE, EXTRA, BEGUN, ENDED, EDGES } edge;
 
 typedef struct maker {
     dbo_program_builder *b;
     dbo_prng prng;
     uint32_t num_ubatches, layers, u;
     bool low_latency, aux, shared, early, host_sync, previous, extra, drops;
+    uint32_t scratch; /* 0: none; see scribble */
     bool allocates[PARTS];
     uint32_t current;
 } maker;
@@ -114,9 +115,44 @@ static uint16_t post(maker *m, dbo_a2a_direction direction, part reads, part wri
 
 /* ---- layers ---- */
 
+/* Writes that nobody reads, or only the last of them: on the third stream, and on compute
+ *   1  before it, in no order, and after it: the first two are lost, in whatever order
+ *   2  after it, and read
+ *   3  not at all; the memory is given back, announced
+ *   4  before it, and read after it */
+static void scribble(maker *m)
+{
+    bool given = m->scratch == 3;
+    if (m->scratch == 0)
+        return;
+    if (given)
+        emit(m, DBO_CODE_ALLOC, COMPUTE, buffer_of(m, SCRATCH));
+    if (m->scratch == 4)
+        op(m, DBO_KIND_CUSTOM, NULL, 0, SCRATCH);
+    record(m, BEGUN, COMPUTE);
+    if (m->scratch == 1)
+        op(m, DBO_KIND_CUSTOM, NULL, 0, SCRATCH);
+    set_stream(m, AUX);
+    wait(m, BEGUN, AUX);
+    op(m, DBO_KIND_COPY, NULL, 0, SCRATCH);
+    record(m, ENDED, AUX);
+    set_stream(m, COMPUTE);
+    if (given) {
+        emit(m, DBO_CODE_RECORD_STREAM, AUX, buffer_of(m, SCRATCH));
+        emit(m, DBO_CODE_FREE, COMPUTE, buffer_of(m, SCRATCH));
+        return;
+    }
+    wait(m, ENDED, COMPUTE);
+    if (m->scratch != 4)
+        op(m, DBO_KIND_CUSTOM, NULL, 0, SCRATCH);
+    if (m->scratch != 1)
+        op(m, DBO_KIND_CUSTOM, READS(SCRATCH), PARTS);
+}
+
 /* A layer may drop what the last one left to it, and make room for its own. */
 static void attention(maker *m)
 {
+    scribble(m);
     memory(m, DBO_CODE_ALLOC, SENT, COMPUTE);
     op(m, DBO_KIND_A0, READS(HIDDEN), SENT);
     if (!m->drops)
@@ -251,14 +287,15 @@ static void choose(maker *m)
     m->previous = !m->low_latency && flip(prng);
     m->extra = dbo_prng_below(prng, 4) == 0;
     m->drops = flip(prng);
+    m->scratch = dbo_prng_below(prng, 3) == 0 ? 1 + (uint32_t)dbo_prng_below(prng, 4) : 0;
     for (int i = SENT; i < PARTS; i++)
         m->allocates[i] = dbo_prng_below(prng, 3) != 0;
 }
 
 dbo_status mutants_make(uint64_t seed, dbo_program *out, dbo_error *err)
 {
-    static const char *const names[PARTS] = {"hidden", "sent",       "rows",
-                                             "result", "shared_out", "copied"};
+    static const char *const names[PARTS] = {"hidden",     "sent",   "rows",   "result",
+                                             "shared_out", "copied", "scratch"};
     dbo_program_builder builder;
     maker m = {.b = &builder};
     dbo_prng_init(&m.prng, seed, 1);

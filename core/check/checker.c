@@ -100,12 +100,13 @@ static dbo_tenancy *tenancy_of(check_rank *rank, const dbo_call *call, uint32_t 
 
 /* ---- accesses ---- */
 
-static void keep_captured(check_rank *rank, const dbo_tenancy *tenancy, dbo_op_id id, bool write)
+/* Once for each tenancy and capture. */
+static void keep_captured(check_rank *rank, dbo_tenancy *tenancy, dbo_op_id id, bool write)
 {
     check_graph *g = &rank->capture;
-    for (uint32_t i = g->count; i-- > 0;)
-        if (g->accesses[i].serial == tenancy->serial && g->accesses[i].write == write)
-            return;
+    if (tenancy->noted[write] == rank->num_captures)
+        return;
+    tenancy->noted[write] = rank->num_captures;
     if (g->count == g->cap) {
         uint32_t cap = g->cap ? g->cap * 2 : 64;
         check_access *grown = realloc(g->accesses, cap * sizeof *grown);
@@ -343,7 +344,10 @@ static void device_call(check_rank *rank, const dbo_call *call)
         check_post(rank, call);
         return;
     case DBO_CALL_FINISH: check_finish(rank, call); return;
-    case DBO_CALL_CAPTURE_BEGIN: rank->capturing = true; return;
+    case DBO_CALL_CAPTURE_BEGIN:
+        rank->capturing = true;
+        rank->num_captures++;
+        return;
     case DBO_CALL_CAPTURE_END: end_capture(rank, call, true); return;
     case DBO_CALL_CAPTURE_ABANDON: end_capture(rank, call, false); return;
     case DBO_CALL_REPLAY: replay_graph(rank, call); return;

@@ -96,6 +96,7 @@ typedef struct check_rank {
     uint32_t posted[DBO_MAX_UBATCHES];
     /* captures */
     bool capturing;
+    uint32_t num_captures;
     check_graph capture;
     check_graph *graphs;
     uint32_t num_graphs;

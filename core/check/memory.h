@@ -54,6 +54,7 @@ typedef struct dbo_tenancy {
     bool filled;     /* holds data from the start */
     bool read_only;  /* an input: nobody may write it */
     bool write_once; /* a step writes it before it reads it (blocks of a KV cache) */
+    uint32_t noted[2]; /* the user's: in which capture its read and its write have been noted */
     dbo_touches old_reads, old_writes; /* of the pool, when it began */
     dbo_range *ranges;
     uint32_t num_ranges, cap_ranges;
