@@ -2,8 +2,8 @@
  *
  * A program is one layer's (or a prologue's, an epilogue's) schedule: per ubatch an array of
  * instructions in issue order. Who runs when is not in it: a YIELD gives the turn to the next
- * ubatch of the ring. Builders, Lua schedules, the search and each fault make or rewrite programs;
- * one interpreter runs them, the checker and the notation read them.
+ * ubatch of the ring. Builders, scripts and faults make or rewrite programs; one interpreter runs
+ * them, the checkers read them.
  *
  *     instruction  fields used
  *     OP           stream, index = ops[] entry (which names the owner ubatch)

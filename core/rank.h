@@ -67,8 +67,7 @@ dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *e
 
 /* Runs the running ubatch's part of the program once, as layer `layer` of step `step`. Outside an
  * ubatch, `ubatch` NULL runs part 0 unsplit: YIELD is then nothing and HOOK_SET finishes at once.
- */
-/* On failure, dbo_rank_fail gives the sentence. */
+ * On failure dbo_rank_fail gives the sentence. */
 dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program *program,
                            uint32_t step, uint32_t layer);
 

@@ -1,65 +1,22 @@
 /* command.h: the built command, run in a folder of its own: what it prints, how it ends.
  *
- *     command_in("t.lua", "return nil\n");            // writes a file
+ *     put_file("t.lua", "return nil\n");
  *     expect_sentence("dbo run t.lua", 1, "it must return");
- *     cmocka_run_group_tests_name("x", tests, command_setup, command_teardown);
+ *     cmocka_run_group_tests_name("x", tests, make_folder, remove_folder);
  */
 #ifndef DBO_TESTS_COMMAND_H
 #define DBO_TESTS_COMMAND_H
 
-#include <setjmp.h>
+#include "tests/folder.h"
+
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-command-XXXXXX";
-
 /* What the last command printed; cut to the buffer. */
 static char printed[65536], complained[4096];
-
-static inline int command_setup(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static inline int command_teardown(void **state)
-{
-    (void)state;
-    char shell[64];
-    snprintf(shell, sizeof shell, "rm -r %s", folder);
-    return system(shell);
-}
-
-static inline void command_in(const char *name, const char *text)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-static inline void command_out(const char *name, char *text, size_t size)
-{
-    char path[96];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    assert_int_equal(fclose(file), 0);
-}
 
 /* Runs a shell line in the folder, in which dbo is the built command; returns its exit code. */
 static inline int run(const char *line)
@@ -72,8 +29,8 @@ static inline int run(const char *line)
     assert_in_range(length, 0, sizeof shell - 1);
     int status = system(shell);
     assert_true(WIFEXITED(status));
-    command_out("out", printed, sizeof printed);
-    command_out("err", complained, sizeof complained);
+    get_file("out", printed, sizeof printed);
+    get_file("err", complained, sizeof complained);
     return WEXITSTATUS(status);
 }
 
@@ -129,7 +86,7 @@ static inline int run_and_interrupt(char *const arguments[], bool (*ready)(void)
     kill(child, SIGINT);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    command_out("err", complained, sizeof complained);
+    get_file("err", complained, sizeof complained);
     return WEXITSTATUS(status);
 }
 

@@ -5,7 +5,7 @@
 
 static void write_script(const char *text)
 {
-    command_in("t.lua", text);
+    put_file("t.lua", text);
 }
 
 #define EXPERIMENT "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8,\n"
@@ -215,5 +215,5 @@ int main(void)
         cmocka_unit_test(timeline_keeps_to_its_width),
         cmocka_unit_test(output_that_cannot_be_written_is_said),
     };
-    return cmocka_run_group_tests_name("cli", tests, command_setup, command_teardown);
+    return cmocka_run_group_tests_name("cli", tests, make_folder, remove_folder);
 }

@@ -7,7 +7,7 @@
 
 static void write_model(const char *text)
 {
-    command_in("m.json", text);
+    put_file("m.json", text);
 }
 
 static dbo_json *read_json(const char *name)
@@ -226,5 +226,5 @@ int main(void)
         cmocka_unit_test(mistakes_in_a_model_are_1),
         cmocka_unit_test(interruption_is_130),
     };
-    return cmocka_run_group_tests_name("cli_bench", tests, command_setup, command_teardown);
+    return cmocka_run_group_tests_name("cli_bench", tests, make_folder, remove_folder);
 }

@@ -2,37 +2,19 @@
  * be. Scripts are loaded from a text under the name t.lua. */
 #include "app/lua_load.h"
 #include "app/lua_read.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
+#include "tests/folder.h"
 
 /* ---- helpers ---- */
-
-static char folder[] = "/tmp/dbo-test-lua-XXXXXX";
 
 /* Runs a script's text as FOLDER/t.lua; returns the status, *out is the experiment on success. */
 static dbo_status load_sets(const char *text, const char *const *sets, uint32_t num_sets,
                             dbo_experiment *out, dbo_error *err)
 {
-    char path[64];
-    snprintf(path, sizeof path, "%s/t.lua", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
+    put_file("t.lua", text);
     dbo_load_options options = {.sets = sets, .num_sets = num_sets};
     options.limits.instructions = 3000000;
     options.limits.memory_bytes = (size_t)32 << 20;
-    dbo_status status = dbo_experiment_load(out, path, &options, err);
-    unlink(path);
-    return status;
+    return dbo_experiment_load(out, path_of("t.lua").text, &options, err);
 }
 
 /* The script fails with exactly this sentence, "t.lua:" standing for the path. */
@@ -41,11 +23,7 @@ static void expect_failure(const char *text, dbo_status status, const char *sent
     dbo_experiment experiment;
     dbo_error err = {0};
     dbo_status got = load_sets(text, NULL, 0, &experiment, &err);
-    size_t length = strlen(folder) + 1;
-    const char *message = err.message;
-    if (strncmp(message, folder, length - 1) == 0)
-        message += length;
-    assert_string_equal(message, sentence);
+    assert_string_equal(without_folder(err.message), sentence);
     assert_int_equal(got, status);
     assert_int_equal(err.status, status);
 }
@@ -348,18 +326,6 @@ static void shipped_presets_and_workloads_load(void **state)
             fail_msg("%s", err.message);
         dbo_experiment_fini(&e);
     }
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)

@@ -1,53 +1,22 @@
 /* test_lua_run.c: dbo.run, dbo.load and requests with caches, as scripts use them. A script checks
  * for itself and ends with error("fine"); what else comes back is a failure. */
 #include "app/lua_load.h"
+#include "tests/folder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-run-XXXXXX";
-
-static void put(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void drop(const char *name)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    unlink(path);
-}
 
 /* The script's error, without the folder. */
 static dbo_error run(const char *text, bool (*cancelled)(void *), const char *set)
 {
-    char path[128];
     dbo_error err = {0};
     dbo_experiment e = {0};
-    put("t.lua", text);
-    snprintf(path, sizeof path, "%s/t.lua", folder);
+    put_file("t.lua", text);
     dbo_load_options options = {.sets = &set, .num_sets = set ? 1 : 0};
     options.limits.cancelled = cancelled;
-    if (dbo_experiment_load(&e, path, &options, &err) == DBO_OK)
+    if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) == DBO_OK)
         dbo_experiment_fini(&e);
-    drop("t.lua");
-    size_t length = strlen(folder);
-    if (strncmp(err.message, folder, length) == 0)
-        memmove(err.message, err.message + length + 1, strlen(err.message + length + 1) + 1);
+    const char *message = without_folder(err.message);
+    memmove(err.message, message, strlen(message) + 1);
     return err;
 }
 
@@ -207,10 +176,10 @@ static void a_run_can_be_interrupted(void **state)
 static void scripts_load_each_other(void **state)
 {
     (void)state;
-    put("other.lua", HEAD "return e\n");
-    put("nothing.lua", "local x = 1\n");
-    put("wrong.lua", "local x = = 1\n");
-    put("self.lua", "return require('dbo').load 'self.lua'\n");
+    put_file("other.lua", HEAD "return e\n");
+    put_file("nothing.lua", "local x = 1\n");
+    put_file("wrong.lua", "local x = = 1\n");
+    put_file("self.lua", "return require('dbo').load 'self.lua'\n");
     expect(HEAD "same(dbo.run(dbo.load 'other.lua').layer_us, 360)\n"
                 "same(dbo.run(dbo.load('./other.lua'), { layers = 4 }).experiment.layers, 4)\n"
                 "for i = 1, 20 do pcall(dbo.load, 'wrong.lua') end\n"
@@ -229,10 +198,6 @@ static void scripts_load_each_other(void **state)
     assert_non_null(strstr(err.message, "nothing.lua returns nothing, not an experiment"));
     err = run("require('dbo').load 'self.lua'\n", NULL, NULL);
     assert_non_null(strstr(err.message, "more than 8 scripts load each other"));
-    drop("other.lua");
-    drop("nothing.lua");
-    drop("wrong.lua");
-    drop("self.lua");
 }
 
 /* ---- requests with caches ---- */
@@ -272,9 +237,9 @@ static void prefixes_share_blocks(void **state)
 static void request_files_are_lists(void **state)
 {
     (void)state;
-    put("r.jsonl", "{\"id\": \"a\", \"input_ids\": [1, 2, 3], \"max_new\": 4}\n\n"
-                   "{\"input_len\": 9, \"arrival_step\": 2}\r\n");
-    put("bad.jsonl", "{\"input_len\": 9}\n{\"input_len\": 0}\n");
+    put_file("r.jsonl", "{\"id\": \"a\", \"input_ids\": [1, 2, 3], \"max_new\": 4}\n\n"
+                        "{\"input_len\": 9, \"arrival_step\": 2}\r\n");
+    put_file("bad.jsonl", "{\"input_len\": 9}\n{\"input_len\": 0}\n");
     expect(HEAD "local r = dbo.requests 'r.jsonl'\n"
                 "same(#r, 2) same(r[1].id, 'a') same(r[1].input_len, 3) same(r[1].max_new, 4)\n"
                 "same(r[1].arrival_step, 0) same(r[2].id, 1) same(r[2].input_len, 9)\n"
@@ -286,20 +251,6 @@ static void request_files_are_lists(void **state)
     expect("require('dbo').requests '/etc/x.jsonl'\n",
            "t.lua:1: dbo.requests takes the path of a .jsonl file, relative to the script, not "
            "'/etc/x.jsonl'");
-    drop("r.jsonl");
-    drop("bad.jsonl");
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)

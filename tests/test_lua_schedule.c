@@ -2,31 +2,13 @@
  * that the engine runs it as it runs the built-in ones. */
 #include "app/lua_load.h"
 #include "app/simulate.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-schedule-XXXXXX";
+#include "tests/folder.h"
 
 static dbo_status load(const char *text, dbo_experiment *out, dbo_error *err)
 {
-    char path[64];
-    snprintf(path, sizeof path, "%s/t.lua", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
+    put_file("t.lua", text);
     dbo_load_options options = {.limits.instructions = 20000000};
-    dbo_status status = dbo_experiment_load(out, path, &options, err);
-    unlink(path);
-    return status;
+    return dbo_experiment_load(out, path_of("t.lua").text, &options, err);
 }
 
 #define HEAD "local dbo = require 'dbo'\n"
@@ -46,11 +28,7 @@ static void expect_refusal(const char *text, const char *sentence)
     dbo_experiment experiment = {0};
     dbo_error err = {0};
     dbo_status status = load(text, &experiment, &err);
-    const char *message = err.message;
-    size_t length = strlen(folder);
-    if (strncmp(message, folder, length) == 0)
-        message += length + 1;
-    assert_string_equal(message, sentence);
+    assert_string_equal(without_folder(err.message), sentence);
     assert_true(status == DBO_REFUSED || status == DBO_INVALID);
 }
 
@@ -278,18 +256,6 @@ static void the_engine_runs_it(void **state)
                       "  ubatch_size = 3, costs = dbo.fixed { A = 90, S = 30, M = 40, D = 70,\n"
                       "  C = 40 }, schedule = s, batch = dbo.decode { num_tokens = 63 } }\n") ==
         3 * 160 + 30);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)

@@ -1,17 +1,9 @@
 /* test_output.c: files are written whole or not at all. */
 #include "app/output.h"
+#include "tests/folder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-output-XXXXXX";
 
 static const char *in_folder(const char *name)
 {
@@ -93,18 +85,6 @@ static void failures_are_sentences(void **state)
     assert_int_equal(dbo_output_commit(&output, &err), DBO_IO);
     assert_string_equal(err.message, "cannot write /dev/full: No space left on device");
     assert_int_equal(access("/dev/full", W_OK), 0); /* not replaced */
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
 }
 
 int main(void)
