@@ -217,7 +217,8 @@ static dbo_status add_timeline(stepper *s, uint32_t number, dbo_error *err)
                         .trace = &so_far,
                         .rank = s->rank,
                         .start_ns = INT64_MAX,
-                        .end_ns = INT64_MIN};
+                        .end_ns = INT64_MIN,
+                        .num_ubatches = s->num_ubatches};
     dbo_trace_init(&so_far);
     for (uint64_t i = 0; i < s->trace->num_spans; i++) {
         const dbo_span *span = dbo_trace_span(s->trace, i);

@@ -1,6 +1,6 @@
 /* fabric.h: how long an all-to-all takes, alone: latency plus bytes over the narrowest port.
  *
- * Ranks are laid out node by node, gpus_per_domain to a node. Routing is uniform (under the group
+ * Ranks are laid out node by node, gpus_per_node to a node. Routing is uniform (under the group
  * limit of the cost), so every rank sends and receives the same; expectations are exact.
  *
  * LL: every copy of a token goes by itself: B = tokens * topk * bytes_per_token. The share of

@@ -99,6 +99,7 @@ static void a_line_is_a_turn(void **state)
     assert_int_equal(count("turn "), 2);
     assert_int_equal(run("dbo run " PREFILL " --step </dev/null"), 0);
     assert_int_equal(count("turn "), 1);
+    assert_int_equal(count("whole batch"), 0); /* though one ubatch alone has issued so far */
 }
 
 /* HT and LL, turn by turn, as the two schedules are described. */

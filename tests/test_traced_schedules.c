@@ -236,7 +236,7 @@ static void it_can_be_drawn(void **state)
     dbo_strbuf out;
     run(&w, true, 2, durations, true);
     assert_int_equal(dbo_metrics_compute(&m, &w.trace, 0, 1, 0, &err), DBO_OK);
-    dbo_text_run drawn = {"DBO on", &w.trace, 0, m.steady_start_ns, m.steady_end_ns};
+    dbo_text_run drawn = {"DBO on", &w.trace, 0, m.steady_start_ns, m.steady_end_ns, 0};
     dbo_strbuf_init(&out);
     assert_int_equal(dbo_text_timeline(&out, &drawn, 1, (dbo_text_style){.width = 80}, &err),
                      DBO_OK);

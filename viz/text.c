@@ -333,6 +333,8 @@ dbo_status dbo_text_timeline(dbo_strbuf *out, const dbo_text_run *runs, uint32_t
         DBO_TRY_GOTO(dbo_view_init(&view, runs[i].trace, runs[i].rank, runs[i].start_ns,
                                    runs[i].end_ns, err),
                      done);
+        if (view.num_ubatches < runs[i].num_ubatches)
+            view.num_ubatches = runs[i].num_ubatches;
         paint_run(&cv, &runs[i], &view);
         dbo_view_fini(&view);
     }

@@ -5,7 +5,7 @@
  * stand in boxes that have room. Waiting is dotted; `^` under the lanes marks columns in which
  * bytes move while nothing computes. No line of a timeline is wider than `width`.
  *
- *     dbo_text_run runs[2] = {{"DBO off", &off, 0, a, b}, {"DBO on", &on, 0, c, d}};
+ *     dbo_text_run runs[2] = {{"DBO off", &off, 0, a, b, 0}, {"DBO on", &on, 0, c, d, 0}};
  *     DBO_TRY(dbo_text_timeline(&out, runs, 2, (dbo_text_style){.width = 80}, err));
  */
 #ifndef DBO_VIZ_TEXT_H
@@ -32,6 +32,7 @@ typedef struct dbo_text_run {
     const dbo_trace *trace;
     uint32_t rank;
     int64_t start_ns, end_ns; /* as dbo_metrics.steady_start_ns, steady_end_ns */
+    uint32_t num_ubatches;    /* of the step, where the window may lack some; 0: as it shows */
 } dbo_text_run;
 
 dbo_status dbo_text_timeline(dbo_strbuf *out, const dbo_text_run *runs, uint32_t num_runs,
