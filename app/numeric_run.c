@@ -223,8 +223,13 @@ void dbo_numeric_rows_fini(dbo_numeric_rows *rows)
 static size_t first_value(const float *a, const float *b, size_t count)
 {
     size_t i = 0;
-    while (i < count && memcmp(&a[i], &b[i], sizeof *a) == 0)
-        i++;
+    for (; i < count; i++) {
+        uint32_t x, y;
+        memcpy(&x, &a[i], sizeof x);
+        memcpy(&y, &b[i], sizeof y);
+        if (x != y)
+            break;
+    }
     return i;
 }
 

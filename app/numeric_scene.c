@@ -96,7 +96,7 @@ static dbo_status allot(allotment *a, int32_t **out, dbo_error *err)
 }
 
 /* The list as it is in step `step`. */
-static dbo_status fill_list(const allotment *a, uint32_t step, int32_t *blocks,
+static dbo_status fill_list(const allotment *a, uint32_t step, const int32_t *blocks,
                             dbo_request_list *out, dbo_error *err)
 {
     out->count = a->list->count;
@@ -125,9 +125,10 @@ static dbo_status fill_requests(dbo_numeric_scene *s, const dbo_experiment *e, d
         return dbo_fail(err, DBO_LIMIT, "Compute with fewer ranks or tokens.",
                         "a step of %llu tokens on %u ranks is too large to compute",
                         (unsigned long long)tokens, num_ranks);
-    s->lists = calloc((size_t)steps * num_ranks, sizeof *s->lists);
-    s->pointers = calloc((size_t)steps * num_ranks, sizeof *s->pointers);
-    s->blocks = calloc(num_ranks, sizeof *s->blocks);
+    size_t lists = (size_t)steps * num_ranks + 1;
+    s->lists = calloc(lists, sizeof *s->lists);
+    s->pointers = calloc(lists, sizeof(dbo_request_list *)); /* NOLINT(bugprone-sizeof-*) */
+    s->blocks = calloc(num_ranks + (size_t)1, sizeof *s->blocks);
     if (!s->lists || !s->pointers || !s->blocks)
         return dbo_fail_memory(err, "requests");
     for (uint32_t r = 0; r < num_ranks; r++) {

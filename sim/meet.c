@@ -97,7 +97,7 @@ dbo_status sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_
 {
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (!meet->rows)
-        meet->rows = calloc(sim->num_ranks, sizeof *meet->rows);
+        meet->rows = calloc(sim->num_ranks, sizeof(sim_numeric *)); /* NOLINT(bugprone-sizeof-*) */
     if (!meet->rows)
         return sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
     meet->rows[rank] = rows;

@@ -109,10 +109,10 @@ static inline void scene_init(scene *s, dbo_backend backend, uint32_t ranks)
 
 static inline void scene_add(scene *s, uint32_t step, uint32_t rank, scene_request request)
 {
-    dbo_request_list *list = &s->lists[step * s->config.data_parallel_size + rank];
+    dbo_request_list *list = &s->lists[(size_t)step * s->config.data_parallel_size + rank];
     assert_true(step < SCENE_STEPS && rank < SCENE_RANKS && list->count < SCENE_REQUESTS);
     list->requests[list->count++] =
-        (dbo_request){.id = request.id + 100 * rank,
+        (dbo_request){.id = request.id + UINT64_C(100) * rank,
                       .num_scheduled = request.scheduled,
                       .num_computed = request.computed,
                       .blocks = request.blocks ? request.blocks : s->blocks[request.id],

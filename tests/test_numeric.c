@@ -4,7 +4,7 @@
 
 static const dbo_backend backends[] = {DBO_BACKEND_HT, DBO_BACKEND_LL};
 
-#define EACH_BACKEND(b) for (uint32_t b = 0; b < 2; b++)
+#define EACH_BACKEND(b) for (uint32_t b = 0; (b) < 2; (b)++)
 
 static void begin(scene *s, dbo_backend backend, uint32_t ranks, uint32_t ubatches)
 {

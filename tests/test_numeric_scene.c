@@ -35,7 +35,7 @@ static void load(loaded *l, const char *path, const char *const *sets)
 static void must_agree_loaded(loaded *l, uint32_t split)
 {
     dbo_error err = {0};
-    dbo_numeric_report report;
+    dbo_numeric_report report = {0};
     if (dbo_numeric_scene_init(&l->scene, &l->experiment, 2, &err) != DBO_OK ||
         dbo_numeric_compare(&l->scene.job, &report, &err) != DBO_OK)
         fail_msg("%s", err.message);

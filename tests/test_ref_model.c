@@ -19,7 +19,7 @@ static void multiply(const float *w, const double *x, uint32_t n, uint32_t k, do
     for (uint32_t i = 0; i < n; i++) {
         out[i] = 0;
         for (uint32_t j = 0; j < k; j++)
-            out[i] += (double)w[i * k + j] * x[j];
+            out[i] += (double)w[(size_t)i * k + j] * x[j];
     }
 }
 
@@ -45,7 +45,7 @@ static void rope(double *x, uint32_t n, uint32_t position)
 static void gated(const float *gate_up, const float *down, uint32_t h, uint32_t inter,
                   const double *x, double scale, double *out)
 {
-    double both[2 * WIDE], inner[WIDE], y[WIDE];
+    double both[2 * WIDE] = {0}, inner[WIDE], y[WIDE];
     multiply(gate_up, x, 2 * inter, h, both);
     for (uint32_t i = 0; i < inter; i++)
         inner[i] = both[i] / (1 + exp(-both[i])) * both[inter + i];
@@ -61,14 +61,14 @@ static void unpack(const naive *m, const dbo_ref_layer *l, uint32_t head, uint32
     const dbo_model_spec *s = m->s;
     const double *e = m->entries[t];
     if (s->attention == DBO_ATTENTION_GQA) {
-        uint32_t group = head * s->kv_heads / s->heads, d = s->head_dim;
+        size_t group = head * s->kv_heads / s->heads, d = s->head_dim;
         memcpy(key, e + group * d, d * sizeof *key);
         memcpy(value, e + (s->kv_heads + group) * d, d * sizeof *value);
         return;
     }
     double up[WIDE];
     uint32_t rows = s->qk_nope + s->v_head;
-    multiply(l->kv_up + head * rows * s->kv_lora_rank, e, rows, s->kv_lora_rank, up);
+    multiply(l->kv_up + (size_t)head * rows * s->kv_lora_rank, e, rows, s->kv_lora_rank, up);
     memcpy(key, up, s->qk_nope * sizeof *key);
     memcpy(key + s->qk_nope, e + s->kv_lora_rank, s->qk_rope * sizeof *key);
     memcpy(value, up + s->qk_nope, s->v_head * sizeof *value);
@@ -78,17 +78,17 @@ static void attention(naive *m, const dbo_ref_layer *l, uint32_t layer)
 {
     const dbo_model_spec *s = m->s;
     bool gqa = s->attention == DBO_ATTENTION_GQA;
-    uint32_t qk = gqa ? s->head_dim : s->qk_nope + s->qk_rope;
-    uint32_t v = gqa ? s->head_dim : s->v_head, query = s->heads * qk;
+    size_t qk = gqa ? s->head_dim : s->qk_nope + s->qk_rope;
+    size_t v = gqa ? s->head_dim : s->v_head, query = s->heads * qk;
     bool windowed = s->window > 0 && (s->window_every == 0 || layer % s->window_every == 0);
     for (uint32_t t = 0; t < TOKENS; t++) {
         double x[WIDE], row[3 * WIDE], context[WIDE], out[WIDE];
         normed(m->stream[t], l->attn_norm, s->hidden, x);
         multiply(l->qkv, x, dbo_ref_attn_width(s), s->hidden, row);
         for (uint32_t h = 0; h < s->heads; h++)
-            rope(row + h * qk + (gqa ? 0 : s->qk_nope), gqa ? qk : s->qk_rope, t);
+            rope(row + h * qk + (gqa ? 0 : s->qk_nope), gqa ? s->head_dim : s->qk_rope, t);
         for (uint32_t h = 0; gqa && h < s->kv_heads; h++)
-            rope(row + query + h * qk, qk, t);
+            rope(row + query + h * qk, s->head_dim, t);
         if (!gqa)
             rope(row + query + s->kv_lora_rank, s->qk_rope, t);
         memcpy(m->entries[t], row + query, dbo_ref_kv_width(s) * sizeof *row);
@@ -101,7 +101,7 @@ static void attention(naive *m, const dbo_ref_layer *l, uint32_t layer)
                 unpack(m, l, h, p, key, value);
                 for (uint32_t i = 0; i < qk; i++)
                     dot += row[h * qk + i] * key[i];
-                weights[p] = exp(dot / sqrt(qk));
+                weights[p] = exp(dot / sqrt((double)qk));
                 sum += weights[p];
             }
             for (uint32_t p = first; p <= t; p++) {
@@ -110,7 +110,7 @@ static void attention(naive *m, const dbo_ref_layer *l, uint32_t layer)
                     context[h * v + i] += weights[p] / sum * value[i];
             }
         }
-        multiply(l->out, context, s->hidden, s->heads * v, out);
+        multiply(l->out, context, s->hidden, s->heads * (uint32_t)v, out);
         for (uint32_t i = 0; i < s->hidden; i++)
             m->stream[t][i] += out[i];
     }
@@ -119,8 +119,8 @@ static void attention(naive *m, const dbo_ref_layer *l, uint32_t layer)
 static void experts(naive *m, const dbo_ref_layer *l, uint32_t t, const double *x)
 {
     const dbo_model_spec *s = m->s;
-    double scores[WIDE], weights[8], sum = 0;
-    uint32_t chosen[8], inter = s->moe_inter;
+    double scores[WIDE] = {0}, weights[8], sum = 0;
+    size_t chosen[8], inter = s->moe_inter;
     multiply(l->router, x, s->num_experts, s->hidden, scores);
     for (uint32_t k = 0; k < s->topk; k++) {
         chosen[k] = 0;
@@ -133,7 +133,7 @@ static void experts(naive *m, const dbo_ref_layer *l, uint32_t t, const double *
     }
     for (uint32_t k = 0; k < s->topk; k++)
         gated(l->gate_up + chosen[k] * 2 * inter * s->hidden,
-              l->down + chosen[k] * s->hidden * inter, s->hidden, inter, x, weights[k] / sum,
+              l->down + chosen[k] * s->hidden * inter, s->hidden, s->moe_inter, x, weights[k] / sum,
               m->stream[t]);
 }
 
@@ -144,7 +144,7 @@ static void run_naive(naive *m, uint64_t seed, uint64_t request, double out[TOKE
     for (uint32_t t = 0; t < TOKENS; t++) {
         uint32_t token = dbo_numeric_token(seed, request, t, s->vocab);
         for (uint32_t i = 0; i < s->hidden; i++)
-            m->stream[t][i] = (double)m->model->embedding[token * s->hidden + i];
+            m->stream[t][i] = (double)m->model->embedding[(size_t)token * s->hidden + i];
     }
     for (uint32_t layer = 0; layer < m->model->num_layers; layer++) {
         const dbo_ref_layer *l = &m->model->layers[layer];

@@ -60,8 +60,10 @@ static void set_up(group *g, bool low_latency, uint32_t capacity)
         memcpy(s->combine.reads, (uint8_t[]){0, NONE, 1, 2, NONE, 3, NONE}, 7);
         memcpy(s->ids, ids[r], sizeof s->ids);
         memset(s->flags, 1, sizeof s->flags);
-        for (uint32_t i = 0; i < TOKENS * HIDDEN; i++)
-            s->rows[i] = (float)(100 * r + 10 * (i / HIDDEN) + i % HIDDEN);
+        for (uint32_t i = 0; i < TOKENS * HIDDEN; i++) {
+            uint32_t value = 100 * r + 10 * (i / HIDDEN) + i % HIDDEN;
+            s->rows[i] = (float)value;
+        }
         for (uint32_t i = 0; i < TOKENS * TOPK; i++)
             s->weights[i] = (float)(i + 1);
         memcpy(s->dispatch_reads, (const void *[]){s->rows, s->ids, s->weights, s->flags},

@@ -10,17 +10,17 @@ void dbo_ref_project(const dbo_ref_model *model, const dbo_ref_layer *layer, con
                      uint32_t position, float *row)
 {
     const dbo_model_spec *s = &model->spec;
-    uint32_t query = dbo_ref_query_width(s);
+    size_t query = dbo_ref_query_width(s), each = s->head_dim;
     dbo_ref_linear(layer->qkv, x, dbo_ref_attn_width(s), s->hidden, row);
     if (s->attention == DBO_ATTENTION_MLA) {
-        uint32_t each = s->qk_nope + s->qk_rope;
+        each = s->qk_nope + s->qk_rope;
         for (uint32_t h = 0; h < s->heads; h++)
             dbo_ref_rope(row + h * each + s->qk_nope, s->qk_rope, position);
         dbo_ref_rope(row + query + s->kv_lora_rank, s->qk_rope, position);
         return;
     }
     for (uint32_t h = 0; h < s->heads + s->kv_heads; h++) /* keys follow the queries */
-        dbo_ref_rope(row + h * s->head_dim, s->head_dim, position);
+        dbo_ref_rope(row + h * each, s->head_dim, position);
 }
 
 /* ---- one head ---- */
@@ -37,11 +37,12 @@ static float score(const head_state *h, const float *query, const float *entry)
 {
     const dbo_model_spec *s = &h->model->spec;
     if (s->attention != DBO_ATTENTION_MLA) {
-        uint32_t group = h->head / (s->heads / s->kv_heads), d = s->head_dim;
-        float dot = dbo_ref_dot(query + h->head * d, entry + group * d, d);
+        size_t group = h->head / (s->heads / s->kv_heads), d = s->head_dim;
+        float dot = dbo_ref_dot(query + h->head * d, entry + group * d, s->head_dim);
         return dot * dbo_ref_rsqrt((float)d);
     }
-    uint32_t each = s->qk_nope + s->qk_rope, rank = s->kv_lora_rank;
+    size_t each = s->qk_nope + s->qk_rope;
+    uint32_t rank = s->kv_lora_rank;
     const float *q = query + h->head * each;
     const float *up = h->layer->kv_up + (size_t)h->head * (s->qk_nope + s->v_head) * rank;
     float dot = 0;
@@ -56,8 +57,8 @@ static void add_value(head_state *h, float weight, const float *entry)
 {
     const dbo_model_spec *s = &h->model->spec;
     if (s->attention != DBO_ATTENTION_MLA) {
-        uint32_t group = h->head / (s->heads / s->kv_heads), d = s->head_dim;
-        dbo_ref_add_scaled(h->context, weight, entry + (s->kv_heads + group) * d, d);
+        size_t group = s->kv_heads + h->head / (s->heads / s->kv_heads);
+        dbo_ref_add_scaled(h->context, weight, entry + group * s->head_dim, s->head_dim);
         return;
     }
     uint32_t rank = s->kv_lora_rank;

@@ -138,7 +138,7 @@ void dbo_ref_quantise(const float *x, uint32_t n, int8_t *q, float *scales)
             largest = magnitude(x[i]) > largest ? magnitude(x[i]) : largest;
         float scale = largest / 127.0f;
         for (uint32_t i = first; i < end; i++)
-            q[i] = scale > 0 ? to_integer(x[i] / scale) : (int8_t)0;
+            q[i] = to_integer(scale > 0 ? x[i] / scale : 0);
         scales[first / DBO_FP8_GROUP] = scale;
     }
 }

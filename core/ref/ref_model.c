@@ -73,7 +73,8 @@ static void draw_layer(drawer *d, const dbo_model_spec *s, dbo_ref_layer *layer)
     layer->attn_norm = draw_norm(d, hidden);
     layer->ffn_norm = draw_norm(d, hidden);
     layer->qkv = draw(d, dbo_ref_attn_width(s), hidden, 0);
-    layer->kv_up = mla ? draw(d, s->heads * (s->qk_nope + s->v_head), s->kv_lora_rank, 0) : NULL;
+    layer->kv_up =
+        mla ? draw(d, (uint64_t)s->heads * (s->qk_nope + s->v_head), s->kv_lora_rank, 0) : NULL;
     layer->out = draw(d, hidden, context_width(s), 0);
     layer->router = draw(d, experts, hidden, 0);
     layer->gate_up = draw(d, experts * 2 * inter, hidden, 0);
@@ -135,7 +136,7 @@ dbo_ref_model *dbo_ref_model_create(const dbo_model_spec *spec, uint32_t num_lay
     if (!model->layers)
         goto fail;
     draw_model(&d, model);
-    model->storage = d.count < UINT64_C(1) << 28 ? malloc(d.count * sizeof(float)) : NULL;
+    model->storage = d.count < UINT64_C(1) << 28 ? malloc((d.count + 1) * sizeof(float)) : NULL;
     if (!model->storage)
         goto fail;
     d = (drawer){.at = model->storage};

@@ -222,6 +222,6 @@ void dbo_route_deliver(const dbo_route_side *sides, uint32_t rank, void *const *
         return; /* nothing fits here */
     if (route->low_latency)
         dispatch_ll(sides, &a, output(route, writes, DBO_ROUTE_COUNTS));
-    else
+    else if (a.ids && a.weights)
         dispatch_ht(sides, &a);
 }
