@@ -155,12 +155,42 @@ static void read_request(lua_State *L, dbo_workload *load, uint32_t list, const 
     lua_settop(L, top);
 }
 
+/* Raises unless the table at the top of the stack is a list and nothing else: what stands under
+ * other keys would be ignored. */
+static void check_list(lua_State *L, const dbo_place *place)
+{
+    dbo_error err = {0};
+    lua_Unsigned count = 0, length = lua_rawlen(L, -1);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) == LUA_TSTRING) {
+            dbo_fail(&err, DBO_INVALID, NULL, "requests is a list, but it has a key '%.40s'",
+                     lua_tostring(L, -2));
+            dbo_lua_raise(L, place, "requests", &err);
+        }
+        count++;
+    }
+    if (count == length)
+        return;
+    dbo_fail(&err, DBO_INVALID, NULL, "requests is a list, but it has gaps");
+    dbo_lua_raise(L, place, "requests", &err);
+}
+
+/* Is the table at the top of the stack a request, and no list of some? */
+static bool has_names(lua_State *L)
+{
+    bool named = false;
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+        named = named || lua_type(L, -2) == LUA_TSTRING;
+    return named;
+}
+
 /* The list of requests at the top of the stack. */
 static void read_list(lua_State *L, dbo_workload *load, uint32_t list, const dbo_place *place)
 {
     dbo_error err = {0};
     if (dbo_workload_fit(load, list + 1, &err) != DBO_OK)
         dbo_lua_raise(L, place, "requests", &err);
+    check_list(L, place);
     lua_Unsigned count = lua_rawlen(L, -1);
     for (lua_Unsigned i = 1; i <= count; i++) {
         lua_rawgeti(L, -1, (lua_Integer)i);
@@ -178,13 +208,9 @@ static void read_requests(lua_State *L, dbo_workload *load, const dbo_place *pla
                            &err);
         dbo_lua_raise(L, place, "requests", &err);
     }
+    check_list(L, place);
     lua_Unsigned count = lua_rawlen(L, -1);
-    bool flat = true;
-    if (lua_rawgeti(L, -1, 1) == LUA_TTABLE) {
-        lua_pushliteral(L, "num_scheduled");
-        flat = lua_rawget(L, -2) != LUA_TNIL;
-        lua_pop(L, 1);
-    }
+    bool flat = lua_rawgeti(L, -1, 1) != LUA_TTABLE || has_names(L);
     lua_pop(L, 1);
     if (flat) {
         read_list(L, load, 0, place);

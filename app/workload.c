@@ -102,14 +102,19 @@ dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *e
     return DBO_OK;
 }
 
-/* Copies what is said about the last request's cache. */
-static dbo_status add_cache(dbo_request_list *list, const dbo_request_cache *from, dbo_error *err)
+/* Room for what is said about the next request's cache: nothing yet. Before the request is added,
+ * so that every one has its entry whatever fails. */
+static dbo_status add_cache(dbo_request_list *list, dbo_error *err)
 {
     void *caches = list->cache;
-    DBO_TRY(grow(&caches, list->count - 1, sizeof *list->cache, err));
+    DBO_TRY(grow(&caches, list->count, sizeof *list->cache, err));
     list->cache = caches;
-    dbo_request_cache *to = &list->cache[list->count - 1];
-    *to = (dbo_request_cache){0};
+    list->cache[list->count] = (dbo_request_cache){0};
+    return DBO_OK;
+}
+
+static dbo_status copy_cache(dbo_request_cache *to, const dbo_request_cache *from, dbo_error *err)
+{
     if (from && from->blocks) {
         int32_t *blocks = malloc(from->num_blocks * sizeof *blocks + 1);
         if (!blocks)
@@ -131,8 +136,10 @@ dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request reque
                             const dbo_request_cache *cache, dbo_error *err)
 {
     DBO_TRY(dbo_workload_fit(load, list + 1, err));
-    DBO_TRY(add_request(&load->lists[list], request, err));
-    return add_cache(&load->lists[list], cache, err);
+    dbo_request_list *into = &load->lists[list];
+    DBO_TRY(add_cache(into, err));
+    DBO_TRY(add_request(into, request, err));
+    return copy_cache(&into->cache[into->count - 1], cache, err);
 }
 
 /* The requests of one rank of a described workload. */

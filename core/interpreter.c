@@ -141,6 +141,8 @@ dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program
     if (part >= program->num_ubatches)
         return dbo_fail(&rank->failure, DBO_INVALID, NULL, "program %s has no part for ubatch %u",
                         program->name, part);
+    if (program->num_instrs[part] == 0)
+        return DBO_OK; /* no array either */
     const dbo_instr *end = program->instrs[part] + program->num_instrs[part];
     for (const dbo_instr *instr = program->instrs[part]; instr < end; instr++) {
         dbo_status status = run_instr(&f, instr);

@@ -396,8 +396,8 @@ static void scripts(void **state)
                  "  u.register_recv_hook(u.post('dispatch')) u.yield() end }\n"
                  "return dbo.experiment { gpus_per_node = 2, costs = dbo.fixed { A = 9, D = 7 },\n"
                  "  enable_expert_parallel = true, schedule = s,\n"
-                 "  batch = dbo.batch { requests = { { num_tokens = 40, context_len = 64,\n"
-                 "    prefix = 'system' }, { num_tokens = 40, blocks = { 1, 2, 3 } } } } }\n");
+                 "  batch = dbo.batch { requests = { { num_scheduled = 40, num_computed = 64,\n"
+                 "    prefix = 'system' }, { num_scheduled = 40, blocks = { 1, 2, 3 } } } } }\n");
     for (int all = 0; all < 2; all++)
         assert_true(fail_each("a script", load_script, NULL, all != 0, true) > 300);
     assert_int_equal(unlink(script), 0);
