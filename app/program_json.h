@@ -11,7 +11,8 @@
  * "FREE" | "RECORD_STREAM", "buffer", "stream"}. Order is issue order; turns are the engine's ring.
  *
  * Streams, events, handles and buffers are named by strings or by numbers; "compute" and "comm" are
- * always there. A pool is the stream whose pool a buffer belongs to (left out: compute). Times left
+ * always there. A stream left out is the ubatch's current one, or for an ALLOC its buffer's pool. A
+ * pool is the stream whose pool a buffer belongs to (left out: compute). Times left
  * out are 0, kinds left out CUSTOM. A buffer is read or written as a whole. Buffers may have
  * "bytes", and "workspace" or "input" as core/program.h has them.
  */

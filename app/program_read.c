@@ -14,6 +14,7 @@ typedef struct reader {
     dbo_program_builder builder;
     bool buffers_given;
     uint8_t stream_of_handle[UINT8_MAX + 1]; /* of its last post: where a hook receives */
+    uint8_t current;                         /* of the ubatch, since its last SET_STREAM */
 } reader;
 
 /* ---- names ---- */
@@ -140,15 +141,15 @@ static dbo_status read_buffer(reader *r, const dbo_json_value *instr, uint16_t *
     return find_buffer(r, value, "buffer", out, err);
 }
 
-/* The stream that a key names; compute where it is left out. */
+/* The stream that a key names; `otherwise` where it is left out. */
 static dbo_status read_stream(reader *r, const dbo_json_value *object, const char *key,
-                              uint8_t *out, dbo_error *err)
+                              uint8_t otherwise, uint8_t *out, dbo_error *err)
 {
     const dbo_program *p = &r->builder.program;
     const dbo_json_value *value = dbo_json_get(object, key);
     char name[128];
     if (!value || dbo_json_is_null(value)) {
-        *out = DBO_STREAM_COMPUTE;
+        *out = otherwise;
         return DBO_OK;
     }
     if (dbo_json_type_of(value) == DBO_JSON_INT) {
@@ -165,6 +166,16 @@ static dbo_status read_stream(reader *r, const dbo_json_value *object, const cha
             return DBO_OK;
     }
     return dbo_json_fail(err, value, "\"streams\" lists them.", "there is no stream '%s'", name);
+}
+
+/* A buffer comes from the pool that it is said to belong to, unless the instruction says. */
+static dbo_status read_alloc(reader *r, const dbo_json_value *instr, dbo_instr *out, dbo_error *err)
+{
+    DBO_TRY(read_buffer(r, instr, &out->index, err));
+    if (out->index >= r->builder.program.num_buffers)
+        return DBO_OK; /* the builder says it in the end */
+    return read_stream(r, instr, "stream", r->builder.program.buffers[out->index].pool,
+                       &out->stream, err);
 }
 
 /* ---- ops and posts ---- */
@@ -310,7 +321,7 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
         return dbo_json_fail(err, instr, NULL, "an instruction must be an object, not %s",
                              dbo_json_type_name(dbo_json_type_of(instr)));
     DBO_TRY(read_code(instr, &code, err));
-    DBO_TRY(read_stream(r, instr, "stream", &out.stream, err));
+    DBO_TRY(read_stream(r, instr, "stream", r->current, &out.stream, err));
     out.code = (uint8_t)code;
     switch (code) {
     case DBO_CODE_OP: DBO_TRY(read_op(r, ubatch, instr, &out.index, err)); break;
@@ -323,10 +334,10 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
         break;
     case DBO_CODE_A2A_FINISH: DBO_TRY(read_handle(r, instr, &out.index, err)); break;
     case DBO_CODE_HOST_WAIT: DBO_TRY(read_host_wait(r, instr, &out, err)); break;
-    case DBO_CODE_ALLOC:
+    case DBO_CODE_ALLOC: DBO_TRY(read_alloc(r, instr, &out, err)); break;
     case DBO_CODE_FREE:
     case DBO_CODE_RECORD_STREAM: DBO_TRY(read_buffer(r, instr, &out.index, err)); break;
-    case DBO_CODE_SET_STREAM:
+    case DBO_CODE_SET_STREAM: r->current = out.stream; break;
     case DBO_CODE_YIELD:
     case DBO_CODE_HOOK_RUN:
     case DBO_CODE_COUNT: break;
@@ -362,7 +373,7 @@ static dbo_status read_one_buffer(reader *r, const dbo_json_value *buffer, dbo_e
     bool workspace = false, input = false;
     DBO_TRY(dbo_json_need(buffer, "name", &value, err));
     DBO_TRY(name_of(value, "name", name, sizeof name, err));
-    DBO_TRY(read_stream(r, buffer, "pool", &pool, err));
+    DBO_TRY(read_stream(r, buffer, "pool", DBO_STREAM_COMPUTE, &pool, err));
     DBO_TRY(dbo_json_opt_int(buffer, "bytes", 0, MAX_BYTES, &bytes, err));
     DBO_TRY(dbo_json_opt_bool(buffer, "workspace", &workspace, err));
     DBO_TRY(dbo_json_opt_bool(buffer, "input", &input, err));
@@ -399,6 +410,7 @@ static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t 
         const dbo_json_value *list = dbo_json_at(ubatches, u);
         if (dbo_json_type_of(list) != DBO_JSON_ARRAY)
             return dbo_json_fail(err, list, NULL, "an ubatch must be a list of instructions");
+        r->current = DBO_STREAM_COMPUTE;
         for (size_t i = 0; i < dbo_json_count(list); i++)
             DBO_TRY(read_instr(r, u, dbo_json_at(list, i), err));
     }

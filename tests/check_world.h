@@ -54,7 +54,7 @@ static inline dbo_status check_group_exchange(void *self, const char *tag, uint6
     (void)tag;
     (void)sequence;
     (void)rows;
-    (void)matrix;
+    matrix[0] = column[0];
     return column[0] < 0 ? DBO_ABORTED : DBO_OK;
 }
 
@@ -92,7 +92,7 @@ static inline void check_world_close(check_world *w, dbo_status status, dbo_find
 
 static inline const dbo_op_io *check_io(check_world *w, uint32_t reads, uint32_t writes)
 {
-    dbo_access *accesses = &w->accesses[2 * w->num_ios];
+    dbo_access *accesses = &w->accesses[(size_t)2 * w->num_ios];
     dbo_op_io *io = &w->ios[w->num_ios++];
     accesses[0] = (dbo_access){.buffer = reads};
     accesses[1] = (dbo_access){.buffer = writes};

@@ -322,6 +322,98 @@ dbo_status mutants_make(uint64_t seed, dbo_program *out, dbo_error *err)
     return dbo_program_builder_finish(&builder, out, err);
 }
 
+/* ---- soup ---- */
+
+#define SOUP_BUFFERS 3u
+
+static dbo_op_io soup_io(dbo_prng *prng, dbo_access accesses[2])
+{
+    accesses[0].buffer = (uint32_t)dbo_prng_below(prng, SOUP_BUFFERS);
+    accesses[1].buffer = (uint32_t)dbo_prng_below(prng, SOUP_BUFFERS);
+    uint32_t touched = (uint32_t)dbo_prng_below(prng, 3); /* reads, writes, both */
+    return (dbo_op_io){.num_reads = touched != 1,
+                       .num_writes = touched != 0,
+                       .reads = &accesses[0],
+                       .writes = &accesses[1]};
+}
+
+static void soup_op(maker *m, uint32_t stream)
+{
+    const dbo_op_cost cost = {.fixed_ns = 1};
+    dbo_access accesses[2] = {0};
+    dbo_op_io io = soup_io(&m->prng, accesses);
+    uint16_t index = dbo_program_add_op(m->b, m->u, DBO_KIND_CUSTOM, &cost, 1);
+    dbo_program_set_op_io(m->b, index, &io);
+    emit(m, DBO_CODE_OP, stream, index);
+}
+
+/* A post; what receives it comes soon, or never. */
+static void soup_post(maker *m, uint32_t stream)
+{
+    const dbo_a2a_cost cost = {.fixed_ns = 1};
+    dbo_access accesses[2] = {0};
+    dbo_op_io io = soup_io(&m->prng, accesses);
+    uint16_t slot = (uint16_t)dbo_prng_below(&m->prng, 2);
+    uint16_t index = dbo_program_add_post(m->b, m->u, DBO_A2A_DISPATCH, &cost, slot);
+    dbo_program_set_post_io(m->b, index, &io);
+    emit(m, DBO_CODE_A2A_POST, stream, index);
+    if (flip(&m->prng))
+        soup_op(m, (uint32_t)dbo_prng_below(&m->prng, 3));
+    uint32_t how = (uint32_t)dbo_prng_below(&m->prng, 8);
+    if (how < 4)
+        emit(m, DBO_CODE_A2A_FINISH, (uint32_t)dbo_prng_below(&m->prng, 3), slot);
+    else if (how < 7)
+        emit(m, DBO_CODE_HOOK_SET, stream, slot);
+}
+
+static void soup_instr(maker *m)
+{
+    static const dbo_code events[] = {DBO_CODE_RECORD, DBO_CODE_WAIT};
+    static const dbo_code memories[] = {DBO_CODE_ALLOC, DBO_CODE_FREE, DBO_CODE_RECORD_STREAM};
+    uint32_t stream = (uint32_t)dbo_prng_below(&m->prng, 3);
+    uint32_t what = (uint32_t)dbo_prng_below(&m->prng, 16);
+    if (what < 5)
+        soup_op(m, stream);
+    else if (what < 10)
+        emit(m, events[what % 2], stream, (uint16_t)dbo_prng_below(&m->prng, 2));
+    else if (what < 12)
+        emit(m, memories[dbo_prng_below(&m->prng, 3)], stream, 1);
+    else if (what < 14)
+        soup_post(m, stream);
+    else if (what < 15)
+        emit(m, DBO_CODE_HOOK_RUN, 0, 0);
+    else
+        dbo_program_emit(m->b, m->u,
+                         (dbo_instr){.code = DBO_CODE_HOST_WAIT,
+                                     .index = (uint16_t)dbo_prng_below(&m->prng, 2),
+                                     .wait_event = 1});
+}
+
+dbo_status mutants_soup(uint64_t seed, dbo_program *out, dbo_error *err)
+{
+    dbo_program_builder builder;
+    maker m = {.b = &builder};
+    dbo_prng_init(&m.prng, seed, 3);
+    m.num_ubatches = 1 + (uint32_t)dbo_prng_below(&m.prng, 2);
+    dbo_program_builder_init(&builder, "soup", m.num_ubatches);
+    dbo_program_add_stream(&builder, "aux");
+    for (uint32_t i = 0; i < 2; i++) {
+        dbo_program_add_event(&builder);
+        dbo_program_add_handle(&builder);
+    }
+    for (uint32_t i = 0; i < SOUP_BUFFERS; i++)
+        dbo_program_add_buffer(&builder, i == 1 ? "given" : "fixed", 0, COMPUTE);
+    for (m.u = 0; m.u < m.num_ubatches; m.u++) {
+        uint32_t count = 1 + (uint32_t)dbo_prng_below(&m.prng, 8);
+        for (uint32_t i = 0; i < count; i++)
+            soup_instr(&m);
+        emit(&m, DBO_CODE_YIELD, 0, 0);
+        for (uint32_t i = 0; i < count / 2; i++)
+            soup_instr(&m);
+    }
+    return dbo_program_builder_finish(&builder, out, err);
+}
+
 /* ---- mutation ---- */
 
 /* Work goes to the stream that is current: after a switch has changed, so has that. */

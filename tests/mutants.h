@@ -15,6 +15,9 @@
 /* A schedule that is right. Small ones keep an exhaustive search short. */
 dbo_status mutants_make(uint64_t seed, dbo_program *out, dbo_error *err);
 
+/* A few instructions at random, of all kinds: nobody meant anything by them. */
+dbo_status mutants_soup(uint64_t seed, dbo_program *out, dbo_error *err);
+
 /* A changed copy, which borrows the original's io; `what` says what was done to it. */
 dbo_status mutants_mutate(uint64_t seed, const dbo_program *original, dbo_program *out, char *what,
                           size_t size, dbo_error *err);

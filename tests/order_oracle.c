@@ -161,9 +161,11 @@ static void at_end(search *s, const device_state *d)
     for (uint32_t v = 0; v < s->h->num_instances; v++) {
         if (s->h->instances[v].freed)
             continue;
-        if (s->has_last && s->last[v] != d->blocks[s->block_of[v]])
+        value found = d->blocks[s->block_of[v]];
+        found = (found & 0xffu) == v ? found : 0; /* what is not its own is nothing */
+        if (s->has_last && s->last[v] != found)
             s->verdict = ORACLE_DIFFERENT;
-        s->last[v] = d->blocks[s->block_of[v]];
+        s->last[v] = found;
     }
     s->has_last = true;
 }

@@ -154,7 +154,7 @@ static void ranges_are_told_apart(void **state)
             const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, i, DBO_KIND_A0, 0),
                                .cost = &cost,
                                .io = check_io(&w, NONE, 7)};
-            access->offset_bytes = 64 * i;
+            access->offset_bytes = (uint64_t)64 * i;
             access->bytes = 64 + overlap;
             w.seams[0].device->launch(w.seams[0].device_self, i, &op);
         }

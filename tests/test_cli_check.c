@@ -86,6 +86,22 @@ static void exit_codes(void **state)
     assert_int_equal(run("--program good.json --json /nowhere/f.json"), 1);
 }
 
+/* A stream that is left out is the current one: on compute, the rows are there. */
+#define SWITCHED(code)                                                                     \
+    "{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"kind\": \"A1\", \"writes\": " \
+    "[\"rows\"]}, " code                                                                   \
+    "{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": \"h\", \"reads\": [\"rows\"]}]]}"
+
+static void streams_left_out(void **state)
+{
+    (void)state;
+    write_file("same.json", SWITCHED(""));
+    write_file("other.json", SWITCHED("{\"i\": \"SET_STREAM\", \"stream\": \"comm\"}, "));
+    assert_int_equal(run("--program same.json"), 0);
+    assert_int_equal(run("--program other.json"), 3);
+    assert_non_null(strstr(printed, "(comm)"));
+}
+
 static const dbo_json_value *member(const dbo_json_value *object, const char *key)
 {
     const dbo_json_value *value = dbo_json_get(object, key);
@@ -148,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes),
+        cmocka_unit_test(streams_left_out),
         cmocka_unit_test(the_document),
         cmocka_unit_test(a_file_is_written_whole),
     };

@@ -70,8 +70,8 @@ void dbo_checker_destroy(dbo_checker *checker); /* NULL is fine */
 dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *err);
 
 /* The run is over, and this is how it ended (*error: its sentence). Adds what was found, sorted. A
- * deadlock becomes a finding; other failures are the caller's to report. DBO_NO_MEMORY when
- * something could not be looked at. */
+ * deadlock becomes a finding; other failures are the caller's to report. DBO_NO_MEMORY or
+ * DBO_LIMIT (streams) when something could not be looked at. */
 dbo_status dbo_checker_finish(dbo_checker *checker, dbo_status status, const dbo_error *error,
                               dbo_findings *out, dbo_error *err);
 

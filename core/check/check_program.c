@@ -125,7 +125,8 @@ static dbo_status sequence_init(sequence *s, const dbo_program *const *programs,
         if (!s->programs[i].buffers) {
             s->count = i;
             sequence_fini(s);
-            return dbo_fail_memory(err, "a program's check");
+            dbo_fail_memory(err, "a program's check");
+            return DBO_NO_MEMORY;
         }
         if (bytes > 0)
             memcpy(s->programs[i].buffers, programs[i]->buffers, bytes);
@@ -135,7 +136,8 @@ static dbo_status sequence_init(sequence *s, const dbo_program *const *programs,
     s->first = s->programs ? malloc(s->num_buffers + 1) : NULL;
     if (!s->first) {
         sequence_fini(s);
-        return dbo_fail_memory(err, "a program's check");
+        dbo_fail_memory(err, "a program's check");
+        return DBO_NO_MEMORY;
     }
     find_first(s);
     for (uint32_t b = 0; b < s->num_buffers; b++)

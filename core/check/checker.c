@@ -298,7 +298,7 @@ static void name_stream(check_rank *rank, const dbo_call *call)
         rank->stream_names[call->number] =
             check_intern(rank->checker, call->what ? call->what : "?");
     else
-        rank->checker->failed = true;
+        rank->checker->too_many_streams = true;
 }
 
 static void use_buffer(check_rank *rank, const dbo_call *call)
@@ -455,7 +455,7 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
 
 dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *err)
 {
-    check_rank **ranks = realloc(checker->ranks, (checker->num_ranks + 1) * sizeof *ranks);
+    check_rank **ranks = realloc(checker->ranks, (checker->num_ranks + 1) * sizeof(void *));
     if (!ranks)
         return dbo_fail_memory(err, "a checker");
     checker->ranks = ranks;
@@ -483,6 +483,9 @@ dbo_status dbo_checker_finish(dbo_checker *checker, dbo_status status, const dbo
                               dbo_findings *out, dbo_error *err)
 {
     bool failed = checker->failed || checker->findings.failed;
+    if (checker->too_many_streams)
+        return dbo_fail(err, DBO_LIMIT, NULL, "the checker follows %d streams of a rank at most",
+                        DBO_CLOCK_STREAMS);
     for (uint32_t i = 0; i < checker->num_ranks && status == DBO_OK; i++) {
         dbo_check_memory_end(&checker->ranks[i]->memory);
         check_transfers_end(checker->ranks[i]);

@@ -129,6 +129,7 @@ struct dbo_checker {
     check_comm comms[DBO_MAX_UBATCHES];
     dbo_findings findings;
     bool failed;
+    bool too_many_streams;
 };
 
 /* checker.c */

@@ -145,7 +145,8 @@ void check_conflict(void *self, const dbo_conflict *c)
         f.ops[1] = c->second->id;
         f.num_ops = 2;
     }
-    if (c->kind != DBO_CONFLICT_READ_WRITE && c->kind != DBO_CONFLICT_WRITE_WRITE)
+    bool pair = c->kind == DBO_CONFLICT_READ_WRITE || c->kind == DBO_CONFLICT_WRITE_WRITE;
+    if (!pair || !c->first)
         explain_single(rank, c, &f);
     else if (c->first->past)
         explain_reuse(rank, c, &f);

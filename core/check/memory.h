@@ -49,11 +49,11 @@ typedef struct dbo_range {
 typedef struct dbo_tenancy {
     const char *name;
     uint32_t buffer, pool;
-    uint64_t serial; /* no two have the same */
-    uint64_t users;  /* a bit a stream of record_stream */
-    bool filled;     /* holds data from the start */
-    bool read_only;  /* an input: nobody may write it */
-    bool write_once; /* a step writes it before it reads it (blocks of a KV cache) */
+    uint64_t serial;   /* no two have the same */
+    uint64_t users;    /* a bit a stream of record_stream */
+    bool filled;       /* holds data from the start */
+    bool read_only;    /* an input: nobody may write it */
+    bool write_once;   /* a step writes it before it reads it (blocks of a KV cache) */
     uint32_t noted[2]; /* the user's: in which capture its read and its write have been noted */
     dbo_touches old_reads, old_writes; /* of the pool, when it began */
     dbo_range *ranges;

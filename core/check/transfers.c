@@ -64,7 +64,7 @@ bool check_unmatched(dbo_checker *checker, dbo_finding *out)
             const check_rank *rank = checker->ranks[r];
             if (rank->posted[comm] >= c->count)
                 continue;
-            dbo_op_id id = c->meets[rank->posted[comm]].id;
+            dbo_op_id id = c->meets ? c->meets[rank->posted[comm]].id : 0;
             *out = dbo_finding_of(DBO_FINDING_DEADLOCK);
             out->rank = rank->id;
             out->ubatch = comm;
@@ -94,17 +94,9 @@ bool check_unmatched(dbo_checker *checker, dbo_finding *out)
 static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock *clock)
 {
     uint32_t depth = rank->checker->options.queue_depth, busy = 0;
-    const check_transfer *oldest = NULL;
-    for (uint32_t i = 0; depth > 0 && i < rank->num_live; i++) {
-        busy++;
-        oldest = oldest ? oldest : &rank->live[i];
-    }
-    for (uint32_t d = DBO_CLOCK_STREAMS; depth > 0 && d < DBO_CLOCK_NEVER; d++) {
-        bool is_live = false;
-        for (uint32_t i = 0; i < rank->num_live; i++)
-            is_live = is_live || rank->live[i].dim == d;
-        busy += !is_live && !dbo_clock_has(clock, d, rank->ticks[d]);
-    }
+    const check_transfer *oldest = rank->num_live > 0 ? &rank->live[0] : NULL;
+    for (uint32_t d = DBO_CLOCK_STREAMS; depth > 0 && d < DBO_CLOCK_NEVER; d++)
+        busy += !dbo_clock_has(clock, d, rank->ticks[d]);
     if (depth == 0 || busy < depth)
         return;
     dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
