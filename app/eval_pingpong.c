@@ -137,7 +137,9 @@ static dbo_status record(void *self, dbo_event event, dbo_stream stream)
 
 static dbo_status wait(void *self, dbo_stream stream, dbo_event event)
 {
-    add_device_event(self, "wait_event", stream, event);
+    machine *m = self;
+    if (program_event(m, event) % DBO_HT_EVENT_ROLES != DBO_HT_PREVIOUS) /* an argument, no wait */
+        add_device_event(m, "wait_event", stream, event);
     return DBO_OK;
 }
 

@@ -213,6 +213,8 @@ static void ht_dispatch(const writer *w)
     share(w, ROLES(sent(w), DBO_BUFFER_SCALES));
     share(w, routing);
     take(w, DBO_BUFFER_LAYOUT, DBO_STREAM_COMM);
+    if (w->costs->kernels[DBO_KIND_LAYOUT] != 0)
+        wait(w, DBO_HT_PREVIOUS, DBO_STREAM_COMM); /* the layout takes the previous event, too */
     op(w, DBO_KIND_LAYOUT, DBO_STREAM_COMM);
     each(w, dbo_writer_take, DBO_STREAM_COMM, received);
     post(w, DBO_A2A_DISPATCH, DBO_STREAM_COMM, dbo_ht_event(w->ubatch, DBO_HT_PREVIOUS));

@@ -83,10 +83,10 @@ static inline uint16_t dbo_ht_event(uint32_t ubatch, dbo_ht_event_role role)
 /* `costs` has num_ubatches entries. On success *out is the caller's to dbo_program_fini. */
 
 /* High throughput, 3 yields an ubatch and layer (u1 mirrors u0, one turn later):
- *   A0 A1 QUANT, record previous, record compute_done | comm: wait compute_done, LAYOUT,
- *   DISPATCH, record comm_done; compute: wait comm_done, H2D, MLP, REDUCE, record previous, record
- *   compute_done | comm: wait compute_done, COMBINE; compute: SHARED; comm: COPY, record
- *   comm_done | compute: wait comm_done. */
+ *   A0 A1 QUANT, record previous, record compute_done | comm: wait compute_done, LAYOUT
+ *   and DISPATCH (each waits for previous, too), record comm_done; compute: wait comm_done, H2D,
+ *   MLP, REDUCE, record previous, record compute_done | comm: wait compute_done, COMBINE; compute:
+ *   SHARED; comm: COPY, record comm_done | compute: wait comm_done. */
 dbo_status dbo_build_ht(const dbo_layer_costs *costs, const dbo_build_options *options,
                         dbo_program *out, dbo_error *err);
 

@@ -120,7 +120,10 @@ static bool play(player *p, uint32_t u, const dbo_instr *instr)
             (int)p->layer[u];
         break;
     case DBO_CODE_RECORD: play_record(p, u, instr, stream); break;
-    case DBO_CODE_WAIT: add_event(p, u, "wait_event", stream, instr->index); break;
+    case DBO_CODE_WAIT: /* for previous: an argument of the layout, not a call of its own */
+        if (instr->index % DBO_HT_EVENT_ROLES != DBO_HT_PREVIOUS)
+            add_event(p, u, "wait_event", stream, instr->index);
+        break;
     case DBO_CODE_SET_STREAM:
         if (p->stream[u] != instr->stream)
             add(p, (int)u, "set_stream", stream);

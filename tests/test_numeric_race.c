@@ -7,8 +7,6 @@
 typedef struct cut_out {
     bool compute_wait, previous; /* the dispatch's and combine's two ways to wait for compute */
     bool comm_wait;              /* compute's for a transfer */
-    bool swap; /* comm waits for the previous event instead of compute_done: both come after the
-                * payload */
 } cut_out;
 
 static bool is_role(const dbo_instr *instr, dbo_ht_event_role role)
@@ -19,6 +17,7 @@ static bool is_role(const dbo_instr *instr, dbo_ht_event_role role)
 static bool is_cut(const cut_out *what, const dbo_instr *instr)
 {
     return (what->compute_wait && is_role(instr, DBO_HT_COMPUTE_DONE)) ||
+           (what->previous && is_role(instr, DBO_HT_PREVIOUS)) ||
            (what->comm_wait && is_role(instr, DBO_HT_COMM_DONE));
 }
 
@@ -34,8 +33,6 @@ static dbo_status cut(void *self, const dbo_step_view *step, dbo_plan *plan, dbo
             dbo_instr instr = p->instrs[u][i];
             if (instr.code == DBO_CODE_A2A_POST && what->previous)
                 instr.previous = DBO_NO_INDEX;
-            if (what->swap && is_role(&instr, DBO_HT_COMPUTE_DONE))
-                instr.index = dbo_ht_event(u, DBO_HT_PREVIOUS);
             if (!is_cut(what, &instr))
                 p->instrs[u][kept++] = instr;
         }
@@ -68,13 +65,12 @@ static void nothing_missing(void **state)
     assert_false(without((cut_out){0}).differs);
 }
 
-/* The layout is on comm, too: it needs compute's end by either event. */
+/* The layout and the transfers take the previous event; comm waits for compute_done besides. */
 static void one_of_two_waits_is_enough(void **state)
 {
     (void)state;
     assert_false(without((cut_out){.previous = true}).differs);
-    assert_false(without((cut_out){.swap = true}).differs);
-    assert_false(without((cut_out){.swap = true, .previous = true}).differs);
+    assert_false(without((cut_out){.compute_wait = true}).differs);
 }
 
 static void no_wait_for_compute(void **state)
