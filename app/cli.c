@@ -2,6 +2,7 @@
 #include "app/cli.h"
 
 #include "app/cli_man.h"
+#include "app/output.h"
 #include "dbo_build.h"
 
 #include <errno.h>
@@ -80,18 +81,40 @@ static error_t parse_all(int key, char *arg, struct argp_state *state)
 
 /* ---- sentences ---- */
 
+/* A line for the terminal out of a text that a script or a file may have made: what a terminal
+ * could take for a command, and the ends of lines, become '?' and blanks. */
+static void put_line(const char *before, const char *text)
+{
+    fputs(before, stderr);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (*at == '\n' || *at == '\t' || *at == '\r')
+            fputc(' ', stderr);
+        else
+            fputc(*at < 0x20 || *at == 0x7f || is_c1 ? '?' : *at, stderr);
+        at += is_c1;
+    }
+    fputc('\n', stderr);
+}
+
+/* After an interruption every failure is one, whatever noticed it first: a read that was
+ * interrupted, a script, the simulator. */
 static int print_error(const dbo_error *err, int code)
 {
     (void)fflush(stdout); /* what was printed before stays before */
-    fprintf(stderr, "dbo: %s\n", err->message[0] ? err->message : dbo_status_text(err->status));
+    if (err->status == DBO_CANCELLED || dbo_cli_interrupted(NULL)) {
+        put_line("dbo: ", "interrupted");
+        return dbo_cli_interruption_code();
+    }
+    put_line("dbo: ", err->message[0] ? err->message : dbo_status_text(err->status));
     if (err->hint[0])
-        fprintf(stderr, "     %s\n", err->hint);
+        put_line("     ", err->hint);
     return code;
 }
 
 int dbo_cli_fail(const dbo_error *err)
 {
-    return print_error(err, err->status == DBO_CANCELLED ? DBO_EXIT_INTERRUPTED : DBO_EXIT_FAILED);
+    return print_error(err, DBO_EXIT_FAILED);
 }
 
 int dbo_cli_fail_usage(const dbo_error *err)
@@ -99,18 +122,10 @@ int dbo_cli_fail_usage(const dbo_error *err)
     return print_error(err, DBO_EXIT_USAGE);
 }
 
-int dbo_cli_end(const dbo_cli *cli)
+int dbo_cli_end(void)
 {
-    (void)cli;
-    bool bad = fflush(stdout) != 0;
-    int reason = errno;
-    if (!bad && !ferror(stdout))
-        return DBO_EXIT_OK;
-    if (!bad || reason == EPIPE)
-        return DBO_EXIT_OK; /* the reader has what it wanted */
     dbo_error err = {0};
-    dbo_fail(&err, DBO_IO, NULL, "cannot write the output: %s", strerror(reason));
-    return dbo_cli_fail(&err);
+    return dbo_output_flush_stdout(&err) == DBO_OK ? DBO_EXIT_OK : dbo_cli_fail(&err);
 }
 
 /* ---- begin ---- */
@@ -196,7 +211,7 @@ bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv,
     error_t failed = argp_parse(&all, argc, argv, flags, NULL, &parse);
     if (parse.form || parse.help || parse.version) {
         describe(&parse, &all, argv[0]);
-        *code = dbo_cli_end(cli);
+        *code = parse.form ? DBO_EXIT_OK : dbo_cli_end(); /* a form is part of an output */
         return false;
     }
     if (failed) {

@@ -9,7 +9,7 @@
  *     if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.err, &code))
  *         return code;
  *     ... dbo_error err = {0}; if (work(&err) != DBO_OK) return dbo_cli_fail(&err); ...
- *     return dbo_cli_end(&cli);
+ *     return dbo_cli_end();
  *
  * Errors go to stderr as "dbo: SENTENCE" and, if there is a hint, "     HINT" below.
  */
@@ -55,13 +55,14 @@ dbo_status dbo_cli_check(const struct argp *argp, int argc, char **argv, int *fi
 dbo_status dbo_cli_check_top(const struct argp *argp, int argc, char **argv, int *first_word,
                              dbo_error *err);
 
-/* Prints the error; returns the exit code of its status: interrupted 130, else 1. */
+/* Prints the error; returns the exit code, 1. After an interruption every error is "interrupted",
+ * and the code 130. */
 int dbo_cli_fail(const dbo_error *err);
-/* The same for a mistake on the command line; returns 2. */
+/* The same for a mistake on the command line; returns 2, or 130. */
 int dbo_cli_fail_usage(const dbo_error *err);
 
 /* Flushes stdout: a reader that went away is no error, a full disk is. Returns the exit code. */
-int dbo_cli_end(const dbo_cli *cli);
+int dbo_cli_end(void);
 
 /* Columns of the terminal at stdout, $COLUMNS, or 80; at least 80 and at most 500. */
 uint32_t dbo_cli_width(void);
@@ -71,9 +72,12 @@ void dbo_cli_man_shared(void);
 
 /* ---- Ctrl-C (cli_signal.c) ---- */
 
-/* From now on the first Ctrl-C (or SIGTERM) only makes dbo_cli_interrupted true; a second one ends
- * the process at once with 130. A closed pipe is an error of write, not a signal. */
+/* From now on the first Ctrl-C (or SIGTERM, SIGHUP) only makes dbo_cli_interrupted true; a second
+ * one ends the process at once. A closed pipe and a file that may not grow are errors of write, not
+ * signals. */
 void dbo_cli_catch_signals(void);
+/* 128 and the number of the signal that interrupted: 130 for Ctrl-C, and if there was none. */
+int dbo_cli_interruption_code(void);
 /* Has there been one? The argument, which is not used, lets it be a `cancelled` slot. */
 bool dbo_cli_interrupted(void *unused);
 

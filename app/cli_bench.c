@@ -214,8 +214,8 @@ static dbo_status measure(const bench_arguments *arguments, const dbo_bench_sim_
         if (table)
             print_handoff(table, &handoff);
     }
-    if (table)
-        (void)fflush(table);
+    if (table) /* what is known is shown before the long part, or not at all */
+        DBO_TRY(dbo_output_flush_stdout(err));
     if (has_sim) {
         DBO_TRY(dbo_bench_sim(options, &sim, err));
         if (table)
@@ -240,7 +240,7 @@ static dbo_status read_model(const bench_arguments *arguments, dbo_bench_sim_opt
     return DBO_OK;
 }
 
-static int run_bench(const dbo_cli *cli, const bench_arguments *arguments)
+static int run_bench(const bench_arguments *arguments)
 {
     dbo_error err = {0};
     dbo_output output = {0};
@@ -257,10 +257,8 @@ static int run_bench(const dbo_cli *cli, const bench_arguments *arguments)
     if (status == DBO_OK && output.file)
         status = dbo_output_commit(&output, &err);
     if (status == DBO_OK)
-        return dbo_cli_end(cli);
+        return dbo_cli_end();
     dbo_output_discard(&output);
-    if (status == DBO_CANCELLED)
-        dbo_fail(&err, DBO_CANCELLED, NULL, "the benchmark was interrupted");
     return dbo_cli_fail(&err);
 }
 
@@ -282,5 +280,5 @@ int dbo_command_bench(int argc, char **argv)
                  arguments.name);
         return dbo_cli_fail_usage(&err);
     }
-    return run_bench(&cli, &arguments);
+    return run_bench(&arguments);
 }

@@ -175,5 +175,5 @@ int dbo_command_completion(int argc, char **argv)
         dbo_fail(&err, DBO_INVALID, NULL, "completion is for bash or zsh, not '%.60s'", shell);
         return dbo_cli_fail_usage(&err);
     }
-    return dbo_cli_end(&cli);
+    return dbo_cli_end();
 }

@@ -99,5 +99,5 @@ int dbo_command_doctor(int argc, char **argv)
     print_build();
     print_machine();
     print_environment();
-    return dbo_cli_end(&cli);
+    return dbo_cli_end();
 }

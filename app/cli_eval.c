@@ -91,7 +91,6 @@ static dbo_status print_results(const eval_arguments *arguments, const dbo_json 
                                 dbo_error *err)
 {
     dbo_json_writer out;
-    errno = 0; /* a failing write sets it, and nothing after does */
     dbo_json_writer_init(&out, dbo_json_sink_file, stdout, 1);
     dbo_status status =
         dbo_eval(arguments->kind, dbo_json_root(doc), &arguments->options, &out, err);
@@ -99,7 +98,7 @@ static dbo_status print_results(const eval_arguments *arguments, const dbo_json 
         return dbo_error_prefix(err, "%s",
                                 strcmp(arguments->path, "-") == 0 ? "stdin" : arguments->path);
     status = dbo_json_writer_finish(&out, err);
-    return status == DBO_IO && errno == EPIPE ? DBO_OK : status; /* the reader has enough */
+    return status == DBO_IO ? DBO_OK : status; /* dbo_cli_end says what stdout suffered */
 }
 
 int dbo_command_eval(int argc, char **argv)
@@ -120,5 +119,5 @@ int dbo_command_eval(int argc, char **argv)
         return status == DBO_IO ? dbo_cli_fail_usage(&err) : dbo_cli_fail(&err);
     status = print_results(&arguments, doc, &err);
     dbo_json_destroy(doc);
-    return status == DBO_OK ? dbo_cli_end(&cli) : dbo_cli_fail(&err);
+    return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(&err);
 }

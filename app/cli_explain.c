@@ -55,5 +55,5 @@ int dbo_command_explain(int argc, char **argv)
     if (status == DBO_OK)
         fputs(dbo_strbuf_text(&text), stdout);
     dbo_strbuf_fini(&text);
-    return status == DBO_OK ? dbo_cli_end(&cli) : dbo_cli_fail_usage(&err);
+    return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail_usage(&err);
 }

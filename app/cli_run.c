@@ -197,14 +197,10 @@ typedef struct dbo_run_outputs {
     dbo_output json, trace;
 } dbo_run_outputs;
 
-static bool is_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 static dbo_status check_arguments(const dbo_run_arguments *arguments, dbo_error *err)
 {
-    bool json = is_stdout(arguments->json), trace = is_stdout(arguments->trace);
+    bool json = dbo_output_names_stdout(arguments->json);
+    bool trace = dbo_output_names_stdout(arguments->trace);
     if (json && trace)
         return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
                         "--json and --trace cannot both go to the standard output");
@@ -248,7 +244,36 @@ static int run_experiment(const dbo_cli *cli, const dbo_run_arguments *arguments
         status = show(cli, arguments, &outcome, outputs, &err);
         dbo_outcome_fini(&outcome);
     }
-    return status == DBO_OK ? dbo_cli_end(cli) : dbo_cli_fail(&err);
+    return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(&err);
+}
+
+/* The script returned no experiment, and printed: was more than that asked for? */
+static int end_of_printing(const dbo_run_arguments *arguments)
+{
+    const char *option = arguments->json           ? "--json"
+                         : arguments->trace        ? "--trace"
+                         : arguments->step         ? "--step"
+                         : arguments->layers.given ? "--layers"
+                                                   : NULL;
+    dbo_error err = {0};
+    if (!option)
+        return dbo_cli_end();
+    dbo_fail(&err, DBO_INVALID, "It would have to return an experiment.",
+             "%.200s only prints: there is nothing for %s", arguments->script.path, option);
+    return dbo_cli_fail_usage(&err);
+}
+
+static dbo_status open_outputs(const dbo_run_arguments *arguments, dbo_run_outputs *outputs,
+                               dbo_error *err)
+{
+    if (arguments->json)
+        DBO_TRY(dbo_output_open(&outputs->json, arguments->json, err));
+    if (arguments->trace)
+        DBO_TRY(dbo_output_open(&outputs->trace, arguments->trace, err));
+    if (arguments->json && arguments->trace && dbo_output_is_same(&outputs->json, &outputs->trace))
+        return dbo_fail(err, DBO_INVALID, "Give each a file of its own.",
+                        "--json and --trace both write %.300s", arguments->trace);
+    return DBO_OK;
 }
 
 int dbo_command_run(int argc, char **argv)
@@ -266,16 +291,16 @@ int dbo_command_run(int argc, char **argv)
     if (check_arguments(&arguments, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
     /* What a script prints must not get into a document. */
-    bool only_document = is_stdout(arguments.json) || is_stdout(arguments.trace);
+    bool only_document =
+        dbo_output_names_stdout(arguments.json) || dbo_output_names_stdout(arguments.trace);
     arguments.script.may_only_print = true;
     arguments.script.ascii = cli.ascii;
     if (!dbo_script_load(&arguments.script, "run", only_document ? stderr : stdout, &experiment,
                          &code))
         return code;
     if (experiment.num_layers == 0) /* it only prints */
-        return dbo_cli_end(&cli);
-    if ((arguments.json && dbo_output_open(&outputs.json, arguments.json, &err) != DBO_OK) ||
-        (arguments.trace && dbo_output_open(&outputs.trace, arguments.trace, &err) != DBO_OK))
+        return end_of_printing(&arguments);
+    if (open_outputs(&arguments, &outputs, &err) != DBO_OK)
         code = dbo_cli_fail_usage(&err);
     else
         code = run_experiment(&cli, &arguments, &experiment, &outputs);

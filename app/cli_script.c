@@ -2,7 +2,6 @@
 #include "app/cli_script.h"
 
 #include "app/cli.h"
-#include "app/config_group.h"
 #include "app/lua_load.h"
 #include "core/faults.h"
 
@@ -23,16 +22,6 @@ static error_t add_set(dbo_script_arguments *arguments, const char *set)
     if (!strchr(set, '=') || set[0] == '=')
         return mistake(arguments, "For example: --set nodes=4", "--set %.60s is not KEY=VALUE",
                        set);
-    /* As vLLM nests them: the group is checked and dropped. */
-    size_t group = strcspn(set, ".=");
-    if (set[group] == '.' && dbo_config_group_is(set, group)) {
-        const char *key = set + group + 1;
-        if (dbo_config_group_check(set, group, key, strcspn(key, "="), &arguments->err) != DBO_OK) {
-            dbo_error_prefix(&arguments->err, "--set %.60s", set);
-            return EINVAL;
-        }
-        set = key;
-    }
     arguments->sets[arguments->num_sets++] = set;
     return 0;
 }

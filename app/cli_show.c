@@ -105,7 +105,6 @@ static dbo_status check_arguments(show_arguments *arguments, dbo_error *err)
 static dbo_status print_json(const dbo_outcome *outcome, uint32_t layer, dbo_error *err)
 {
     dbo_json_writer writer;
-    errno = 0;
     dbo_json_writer_init(&writer, dbo_json_sink_file, stdout, 1);
     DBO_TRY(dbo_show_program_json(outcome, layer, &writer, err));
     dbo_status status = dbo_json_writer_finish(&writer, err);
@@ -164,5 +163,5 @@ int dbo_command_show(int argc, char **argv)
         dbo_outcome_fini(&outcome);
     }
     dbo_experiment_fini(&experiment);
-    return status == DBO_OK ? dbo_cli_end(&cli) : dbo_cli_fail(&err);
+    return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(&err);
 }

@@ -3,6 +3,9 @@
  * The one variable of the program outside any object: a signal handler has no other way to say
  * something. Simulator and scripts poll it, scripts from a thread of their own, hence an atomic
  * (a lock-free one is as good in a handler); whoever wrote half a file removes it on the way out.
+ *
+ * A signal that comes just before a read that blocks would not interrupt it. So from the first one
+ * on an alarm rings every second, which ends any such call.
  */
 #include "app/cli.h"
 
@@ -11,30 +14,48 @@
 #include <string.h>
 #include <unistd.h>
 
-static atomic_int interrupted;
+static atomic_int interrupted; /* the number of the first signal */
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch lock-free atomics only");
 
 static void on_signal(int number)
 {
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&interrupted, &none, number))
+        _exit(128 + number);
+    alarm(1);
+}
+
+static void on_alarm(int number)
+{
     (void)number;
-    if (atomic_exchange(&interrupted, 1) != 0)
-        _exit(DBO_EXIT_INTERRUPTED);
+    alarm(1);
 }
 
 void dbo_cli_catch_signals(void)
 {
-    struct sigaction action;
+    struct sigaction action, before;
     memset(&action, 0, sizeof action);
     sigemptyset(&action.sa_mask);
     action.sa_handler = on_signal;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
+    action.sa_handler = on_alarm;
+    sigaction(SIGALRM, &action, NULL);
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 bool dbo_cli_interrupted(void *unused)
 {
     (void)unused;
     return atomic_load(&interrupted) != 0;
+}
+
+int dbo_cli_interruption_code(void)
+{
+    int number = atomic_load(&interrupted);
+    return number != 0 ? 128 + number : DBO_EXIT_INTERRUPTED;
 }

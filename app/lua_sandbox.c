@@ -434,9 +434,21 @@ static int compile(lua_State *L)
     return 1;
 }
 
+/* How many bytes at the beginning are for others: a byte order mark, and a line for the kernel
+ * ("#!...") up to its end, which stays, so that lines keep their numbers. */
+static size_t preamble(const char *text)
+{
+    size_t at = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    return text[at] == '#' ? at + strcspn(text + at, "\n") : at;
+}
+
+/* `text` is `length` bytes and a NUL. */
 static dbo_status load(dbo_sandbox *box, const char *path, const char *text, size_t length,
                        dbo_error *err)
 {
+    size_t skipped = preamble(text);
+    text += skipped;
+    length -= skipped;
     if (length > 0 && text[0] == LUA_SIGNATURE[0]) {
         return dbo_fail(err, DBO_PARSE, "Give the script's source text.",
                         "%s: compiled Lua is not accepted", path);

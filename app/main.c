@@ -8,9 +8,11 @@
 #include "core/suggest.h"
 #include "dbo_build.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct argp_option command_docs[] = {
 #define GROUP_ROW(number, heading) {NULL, 0, NULL, 0, heading, number},
@@ -86,7 +88,7 @@ static int help(const char *word)
     char *words[] = {name, option, NULL};
     if (word && strcmp(word, "--man") == 0) {
         dbo_print_man_page();
-        return DBO_EXIT_OK;
+        return dbo_cli_end();
     }
     const dbo_command *command = word ? dbo_command_find(word) : NULL;
     if (command)
@@ -97,12 +99,21 @@ static int help(const char *word)
     return code;
 }
 
+/* Without this, a file opened later could become the standard output that was closed. */
+static void keep_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++) /* open takes the lowest number: this one */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            _exit(DBO_EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
     dbo_cli cli;
     dbo_error err = {0};
     int code = DBO_EXIT_USAGE, first = argc;
     char name[] = "dbo";
+    keep_standard_files();
     dbo_cli_catch_signals();
     if (argc < 1)
         return DBO_EXIT_USAGE;

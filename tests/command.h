@@ -65,9 +65,9 @@ static inline bool catches_interrupts(pid_t process)
     return (caught >> (SIGINT - 1) & 1) != 0;
 }
 
-/* Starts the command in the folder (arguments end with NULL), interrupts it once it can be and
- * `ready` says that it is at work, and returns its exit code. */
-static inline int run_and_interrupt(char *const arguments[], bool (*ready)(void))
+/* Starts the command in the folder (arguments end with NULL), sends it a signal once it can be
+ * interrupted and `ready` says that it is at work, and returns its exit code. */
+static inline int run_and_signal(char *const arguments[], bool (*ready)(pid_t child), int number)
 {
     int status = 0;
     pid_t child = fork();
@@ -78,16 +78,21 @@ static inline int run_and_interrupt(char *const arguments[], bool (*ready)(void)
         execv(DBO_PROGRAM, arguments);
         _exit(98);
     }
-    while (!catches_interrupts(child) || !ready()) {
+    while (!catches_interrupts(child) || !ready(child)) {
         if (waitpid(child, &status, WNOHANG) == child)
             fail_msg("it ended by itself, status %d", status);
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    kill(child, SIGINT);
+    kill(child, number);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     get_file("err", complained, sizeof complained);
     return WEXITSTATUS(status);
+}
+
+static inline int run_and_interrupt(char *const arguments[], bool (*ready)(pid_t child))
+{
+    return run_and_signal(arguments, ready, SIGINT);
 }
 
 #endif

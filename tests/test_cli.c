@@ -103,14 +103,16 @@ static int other_files(void)
     return others;
 }
 
-static bool at_once(void)
+static bool at_once(pid_t child)
 {
+    (void)child;
     return true;
 }
 
 /* A part of result.json is there: the script has ended, the simulation begins. */
-static bool writes_a_file(void)
+static bool writes_a_file(pid_t child)
 {
+    (void)child;
     return other_files() > 0;
 }
 
@@ -119,7 +121,7 @@ static void interruption_is_130(void **state)
     (void)state;
     write_script("local n = 0 while true do n = n + 1 end\n");
     assert_int_equal(run_and_interrupt(interrupted, at_once), 130);
-    assert_non_null(strstr(complained, "the script was interrupted"));
+    assert_string_equal(complained, "dbo: interrupted\n");
     assert_int_equal(other_files(), 0);
 
     /* 64 different ranks of many layers: a second of simulation at least. */
@@ -130,8 +132,7 @@ static void interruption_is_130(void **state)
                  "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
                  "  batch = dbo.decode { num_tokens = tokens } }\n");
     assert_int_equal(run_and_interrupt(interrupted, writes_a_file), 130);
-    assert_memory_equal(complained, "dbo: ", 5);
-    assert_null(strstr(complained, "the script"));
+    assert_string_equal(complained, "dbo: interrupted\n");
     assert_int_equal(other_files(), 0);
 }
 
