@@ -1,4 +1,4 @@
-/* test_cli_io.c: the command and the world around it: outputs that fail, inputs that block, signals,
+/* test_cli_io.c: the command and the world around it: failing outputs, blocking inputs, signals,
  * links, and what scripts and files may not do to a terminal. */
 #include "tests/command.h"
 
@@ -6,10 +6,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define EXPERIMENT                                                                          \
-    "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8, layers = 9,\n"    \
-    "model = 'deepseek-v3', hardware = 'H800', enable_dbo = true,\n"                        \
-    "enable_expert_parallel = true,\n"                                                      \
+#define EXPERIMENT                                                                       \
+    "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8, layers = 9,\n" \
+    "model = 'deepseek-v3', hardware = 'H800', enable_dbo = true,\n"                     \
+    "enable_expert_parallel = true,\n"                                                   \
     "batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n"
 
 /* ---- a standard output that fails: 1, whatever the command ---- */
@@ -150,12 +150,13 @@ static void signals_leave_no_half_files(void **state)
     (void)state;
     static char *const line[] = {"dbo", "run", "long.lua", "--json", "result.json", NULL};
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    command_in("long.lua", "local dbo, tokens = require 'dbo', {}\n"
-                           "for rank = 1, 2048 do tokens[rank] = 64 + rank end\n"
-                           "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
-                           "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
-                           "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
-                           "  batch = dbo.decode { num_tokens = tokens } }\n");
+    command_in("long.lua",
+               "local dbo, tokens = require 'dbo', {}\n"
+               "for rank = 1, 2048 do tokens[rank] = 64 + rank end\n"
+               "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
+               "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
+               "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
+               "  batch = dbo.decode { num_tokens = tokens } }\n");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         assert_int_equal(run_and_signal(line, writes_result, numbers[i]), 128 + numbers[i]);
         assert_string_equal(complained, "dbo: interrupted\n");

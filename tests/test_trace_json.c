@@ -1,6 +1,7 @@
 /* test_trace_json.c: what `--trace` writes, parsed back: it is JSON, slices nest, arrows have both
  * ends, counters return to zero, every span of the trace is there, and the bytes are the same. */
 #include "app/json.h"
+#include "app/layers.h"
 #include "app/lua_load.h"
 #include "app/simulate.h"
 #include "viz/trace_json.h"
@@ -123,29 +124,143 @@ static size_t check_nesting(const written *w)
     return ops;
 }
 
-/* Every arrow has one tail and one head, and does not point back in time. */
-static size_t check_arrows(const written *w)
+/* ---- as a reader takes them ---- */
+
+typedef struct open_slice {
+    char name[64];
+    int64_t end_ns; /* INT64_MAX: until its E */
+} open_slice;
+
+/* A thread of the file and the slices that are open on it; what has ended stays until the next
+ * slice begins or ends. */
+typedef struct track {
+    int64_t pid, tid;
+    size_t depth;
+    open_slice stack[MAX_DEPTH];
+} track;
+
+#define MAX_TRACKS 64
+#define MAX_FLOWS  4096
+
+typedef struct reader {
+    track tracks[MAX_TRACKS];
+    size_t num_tracks, num_flows, num_slices;
+    struct {
+        int64_t ns;
+        bool ended;
+    } flows[MAX_FLOWS]; /* by id - 1 */
+} reader;
+
+static track *track_of(reader *r, const event *e)
 {
-    size_t count = dbo_json_count(w->events), heads = 0, tails = 0;
-    for (size_t i = 0; i < count; i++) {
-        event e = event_at(w, i);
-        heads += e.phase == 'f';
-        tails += e.phase == 's';
-        if (e.phase != 'f')
-            continue;
-        const char *id = dbo_json_string(dbo_json_get(e.value, "id"));
-        size_t found = 0;
-        for (size_t k = 0; k < count; k++) {
-            event s = event_at(w, k);
-            if (s.phase == 's' && strcmp(dbo_json_string(dbo_json_get(s.value, "id")), id) == 0) {
-                found++;
-                assert_true(s.ts_ns <= e.ts_ns);
-            }
-        }
-        assert_int_equal(found, 1);
+    for (size_t i = 0; i < r->num_tracks; i++)
+        if (r->tracks[i].pid == e->pid && r->tracks[i].tid == e->tid)
+            return &r->tracks[i];
+    assert_true(r->num_tracks < MAX_TRACKS);
+    r->tracks[r->num_tracks] = (track){.pid = e->pid, .tid = e->tid};
+    return &r->tracks[r->num_tracks++];
+}
+
+static void close_ended(track *t, int64_t now_ns)
+{
+    while (t->depth > 0 && t->stack[t->depth - 1].end_ns <= now_ns)
+        t->depth--;
+}
+
+static void begin_slice(reader *r, const event *e)
+{
+    track *t = track_of(r, e);
+    close_ended(t, e->ts_ns);
+    assert_true(t->depth < MAX_DEPTH);
+    open_slice *s = &t->stack[t->depth++];
+    snprintf(s->name, sizeof s->name, "%s", dbo_json_string(dbo_json_get(e->value, "name")));
+    s->end_ns = e->phase == 'B' ? INT64_MAX : e->ts_ns + e->dur_ns;
+    r->num_slices++;
+}
+
+/* An E closes the slice of its name, and that must be the innermost. */
+static void end_slice(reader *r, const event *e)
+{
+    track *t = track_of(r, e);
+    close_ended(t, e->ts_ns);
+    assert_true(t->depth > 0);
+    const open_slice *s = &t->stack[--t->depth];
+    assert_true(s->end_ns == INT64_MAX);
+    assert_string_equal(s->name, dbo_json_string(dbo_json_get(e->value, "name")));
+}
+
+/* An end of an arrow is at the innermost slice, which is of the kind that the arrow says, and its
+ * id is the next integer, or one that was begun and not ended. */
+static void take_flow(reader *r, const event *e)
+{
+    const track *t = track_of(r, e);
+    const dbo_json_value *id = dbo_json_get(e->value, "id");
+    assert_int_equal(dbo_json_type_of(id), DBO_JSON_INT);
+    size_t at = (size_t)dbo_json_int(id) - 1;
+    assert_true(t->depth > 0 && at < MAX_FLOWS);
+    const open_slice *s = &t->stack[t->depth - 1];
+    bool transfer = strcmp(dbo_json_string(dbo_json_get(e->value, "name")), "transfer") == 0;
+    bool travels =
+        strstr(s->name, " send") || strstr(s->name, " flight") || strstr(s->name, " recv");
+    assert_true(s->end_ns != INT64_MAX); /* an op, no layer or turn */
+    assert_true(s->end_ns > e->ts_ns || e->phase == 'f' || transfer);
+    assert_int_equal(transfer, travels);
+    if (e->phase == 's') {
+        assert_false(at < r->num_flows && r->flows[at].ended);
+        r->flows[at].ns = e->ts_ns;
+        r->num_flows++;
+    } else {
+        assert_false(r->flows[at].ended);
+        assert_true(r->flows[at].ns >= 0 && r->flows[at].ns <= e->ts_ns);
+        r->flows[at].ended = true;
     }
-    assert_int_equal(heads, tails);
-    return heads;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const event *x = a, *y = b;
+    if (x->ts_ns != y->ts_ns)
+        return x->ts_ns < y->ts_ns ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Takes all events in the order of their times, within an instant in the file's. Every slice is
+ * closed, every arrow has both ends, no time is negative or beyond `last_ns`. Returns the number of
+ * arrows. */
+static size_t replay(const written *w, int64_t last_ns)
+{
+    size_t count = dbo_json_count(w->events);
+    event *all = calloc(count, sizeof *all);
+    reader *r = calloc(1, sizeof *r);
+    assert_true(all && r);
+    for (size_t i = 0; i < MAX_FLOWS; i++)
+        r->flows[i].ns = -1;
+    for (size_t i = 0; i < count; i++) {
+        all[i] = event_at(w, i);
+        assert_true(all[i].ts_ns >= 0 && all[i].ts_ns + all[i].dur_ns <= last_ns);
+    }
+    qsort(all, count, sizeof *all, compare_times);
+    for (size_t i = 0; i < count; i++) {
+        switch (all[i].phase) {
+        case 'B':
+        case 'X': begin_slice(r, &all[i]); break;
+        case 'E': end_slice(r, &all[i]); break;
+        case 's':
+        case 'f': take_flow(r, &all[i]); break;
+        default: break;
+        }
+    }
+    for (size_t i = 0; i < r->num_tracks; i++)
+        close_ended(&r->tracks[i], INT64_MAX - 1);
+    for (size_t i = 0; i < r->num_tracks; i++)
+        assert_int_equal(r->tracks[i].depth, 0);
+    for (size_t i = 0; i < r->num_flows; i++)
+        assert_true(r->flows[i].ended);
+    size_t flows = r->num_flows;
+    assert_true(r->num_slices > 0);
+    free(all);
+    free(r);
+    return flows;
 }
 
 /* A counter never goes below zero or over its most, changes with every event and ends at zero. */
@@ -210,6 +325,40 @@ static size_t spans_in(const dbo_trace_json_run *run)
     return count;
 }
 
+static int64_t length_of(const dbo_trace_json_run runs[2])
+{
+    int64_t a = runs[0].end_ns - runs[0].start_ns, b = runs[1].end_ns - runs[1].start_ns;
+    return a > b ? a : b;
+}
+
+/* Some layers, and windows that cut through everything. */
+static void check_windows(const dbo_outcome *outcome, const dbo_trace_json_run whole[2],
+                          uint32_t sms)
+{
+    dbo_trace_json_run runs[2] = {whole[0], whole[1]};
+    written w = {0};
+    for (uint32_t first = 0; first < 6; first++) {
+        const dbo_layers layers = {.given = true, .first = first, .last = first + 1};
+        for (int i = 0; i < 2; i++)
+            assert_true(dbo_layers_window(&layers, runs[i].trace, outcome->rank, DBO_MEASURED_STEP,
+                                          &runs[i].start_ns, &runs[i].end_ns));
+        write_runs(runs, 2, &w);
+        assert_true(first < 3 || replay(&w, length_of(runs)) > 0);
+        check_counter(&w, "SMs in use", "SMs", sms);
+        written_fini(&w);
+    }
+    for (int64_t part = 0; part < 23; part++) {
+        for (int i = 0; i < 2; i++) {
+            int64_t ns = (whole[i].end_ns - whole[i].start_ns) / 23;
+            runs[i].start_ns = whole[i].start_ns + part * ns;
+            runs[i].end_ns = runs[i].start_ns + ns / 2;
+        }
+        write_runs(runs, 2, &w);
+        replay(&w, length_of(runs));
+        written_fini(&w);
+    }
+}
+
 static void check_script(const char *script, size_t min_arrows)
 {
     dbo_outcome outcome = {0};
@@ -227,11 +376,12 @@ static void check_script(const char *script, size_t min_arrows)
     assert_int_equal(first.length, second.length);
     assert_memory_equal(first.bytes, second.bytes, first.length);
     assert_int_equal(check_nesting(&first), spans_in(&runs[0]) + spans_in(&runs[1]));
-    assert_true(check_arrows(&first) >= min_arrows);
+    assert_true(replay(&first, length_of(runs)) >= min_arrows);
     check_counter(&first, "SMs in use", "SMs", experiment.hardware.sms);
     check_counter(&first, "bytes in flight", "bytes", INT64_MAX);
     written_fini(&first);
     written_fini(&second);
+    check_windows(&outcome, runs, experiment.hardware.sms);
     dbo_outcome_fini(&outcome);
     dbo_experiment_fini(&experiment);
 }

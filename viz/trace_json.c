@@ -18,13 +18,20 @@ static uint32_t tid_of(uint32_t number)
                                    : DBO_TJ_TID_NETWORK + number - DBO_TJ_STREAMS;
 }
 
+/* Both ends of a slice have the same name: a reader closes the slice of that name. */
+static void put_layer(dbo_tj_writer *w, uint32_t number, char phase, int64_t ns)
+{
+    char name[32];
+    snprintf(name, sizeof name, "layer %u", w->tracks[number].layer);
+    dbo_tj_open(w, name, phase, tid_of(number), ns);
+    dbo_tj_close(w);
+}
+
 static void close_layer(dbo_tj_writer *w, uint32_t number)
 {
     dbo_tj_track *t = &w->tracks[number];
-    if (!t->in_layer)
-        return;
-    dbo_tj_open(w, "layer", 'E', tid_of(number), t->end_ns);
-    dbo_tj_close(w);
+    if (t->in_layer)
+        put_layer(w, number, 'E', t->end_ns);
     t->in_layer = false;
 }
 
@@ -36,13 +43,10 @@ static void enter_layer(dbo_tj_writer *w, uint32_t number, const dbo_span *span)
     if (span->start_ns < t->end_ns)
         return;
     if (!t->in_layer || t->layer != layer) {
-        char name[32];
         close_layer(w, number);
-        snprintf(name, sizeof name, "layer %u", layer);
-        dbo_tj_open(w, name, 'B', tid_of(number), span->start_ns);
-        dbo_tj_close(w);
         t->in_layer = true;
         t->layer = layer;
+        put_layer(w, number, 'B', span->start_ns);
     }
     t->end_ns = span->end_ns;
 }
@@ -62,7 +66,7 @@ static void put_span(dbo_tj_writer *w, const dbo_span *span)
     if (number < DBO_TJ_STREAMS)
         enter_layer(w, number, span);
     dbo_tj_open(w, dbo_tj_op_name(w, span->id, part), 'X', tid_of(number), span->start_ns);
-    dbo_tj_us(w, "dur", span->end_ns - span->start_ns);
+    dbo_tj_duration(w, span->start_ns, span->end_ns);
     fprintf(w->file, ",\"cat\":\"%s\"", part == DBO_SPAN_WAIT ? "wait" : class_name(span->id));
     dbo_tj_op_args(w, span->id);
     if (span->sms > 0)
@@ -79,12 +83,12 @@ static void put_transfer_arrows(dbo_tj_writer *w, const dbo_span *span)
 {
     uint32_t tid = tid_of(dbo_tj_track_of(span));
     switch ((dbo_span_part)span->part) {
-    case DBO_SPAN_SEND: dbo_tj_arrow(w, true, span->id, 0, tid, span->start_ns); break;
+    case DBO_SPAN_SEND: dbo_tj_arrow_end(w, true, span->id, 0, tid, span->start_ns); break;
     case DBO_SPAN_FLIGHT:
-        dbo_tj_arrow(w, false, span->id, 0, tid, span->start_ns);
-        dbo_tj_arrow(w, true, span->id, 1, tid, span->start_ns);
+        dbo_tj_arrow_end(w, false, span->id, 0, tid, span->start_ns);
+        dbo_tj_arrow_end(w, true, span->id, 1, tid, span->start_ns);
         break;
-    case DBO_SPAN_RECV: dbo_tj_arrow(w, false, span->id, 1, tid, span->start_ns); break;
+    case DBO_SPAN_RECV: dbo_tj_arrow_end(w, false, span->id, 1, tid, span->start_ns); break;
     case DBO_SPAN_RUN:
     case DBO_SPAN_WAIT: break;
     }
@@ -116,9 +120,9 @@ static void put_event_arrow(dbo_tj_writer *w, const dbo_span *span, uint32_t sid
         if (from->linked)
             return;
         from->linked = true;
-        bool takes = from->end_ns > from->start_ns; /* then its end is not in it */
-        dbo_tj_arrow(w, true, span->id, 2, from->tid, takes ? from->end_ns - 1 : from->end_ns);
-        dbo_tj_arrow(w, false, span->id, 2, tid_of(dbo_tj_track_of(span)), span->start_ns);
+        /* A span's end is not in it any more. */
+        dbo_tj_arrow(w, "event", from->tid, from->end_ns - 1, tid_of(dbo_tj_track_of(span)),
+                     span->start_ns);
         return;
     }
 }
@@ -131,12 +135,12 @@ static void put_arrows(dbo_tj_writer *w, const dbo_span *span)
     uint32_t side = span->stream == 0 ? 0 : 1;
     if (waits_for_event(dbo_op_id_kind(span->id)))
         put_event_arrow(w, span, side);
+    if (span->end_ns == span->start_ns)
+        return; /* nothing that an arrow could begin in */
     dbo_tj_kept *mine = w->last[dbo_op_id_ubatch(span->id)][side];
     memmove(mine + 1, mine, (DBO_TJ_KEPT_SPANS - 1) * sizeof *mine);
-    mine[0] = (dbo_tj_kept){.start_ns = span->start_ns,
-                            .end_ns = span->end_ns,
-                            .present = true,
-                            .tid = tid_of(dbo_tj_track_of(span))};
+    mine[0] = (dbo_tj_kept){
+        .end_ns = span->end_ns, .present = true, .tid = tid_of(dbo_tj_track_of(span))};
 }
 
 static void put_spans(dbo_tj_writer *w)
@@ -162,6 +166,7 @@ static void look_around(dbo_tj_writer *w)
     for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++)
         w->tracks[number] = (dbo_tj_track){.used = number < 2, .end_ns = INT64_MIN};
     memset(w->last, 0, sizeof w->last);
+    memset(w->ends, 0, sizeof w->ends);
     for (uint64_t i = 0; i < trace->num_spans; i++) {
         const dbo_span *span = dbo_trace_span(trace, i);
         if (!dbo_tj_is_mine(w, span))

@@ -8,7 +8,8 @@
  *     schedule has (to a transfer from what it sends, from a transfer to what uses it);
  *   - counters: SMs in use, bytes in flight.
  * Times are in us with three decimals, from the beginning of the window, so that several runs
- * stand under each other. Events that reach into the window are written whole.
+ * stand under each other. Slices that reach into the window are cut to it, so that no time is
+ * negative; an arrow is written if both of its ends are in it.
  *
  *     dbo_trace_json_run runs[2] = {{"DBO off", &off, 1, a, b, 132}, ...};
  *     dbo_trace_json_write(runs, 2, file);

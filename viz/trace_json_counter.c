@@ -23,11 +23,11 @@ static void advance(dbo_tj_writer *w, uint32_t number)
     }
 }
 
-static int64_t next_change_ns(const dbo_tj_cursor *c)
+static int64_t next_change_ns(const dbo_tj_writer *w, const dbo_tj_cursor *c)
 {
     if (c->span == NULL)
         return NEVER_NS;
-    return c->running ? c->span->end_ns : c->span->start_ns;
+    return dbo_tj_cut(w, c->running ? c->span->end_ns : c->span->start_ns);
 }
 
 static void put_counter(dbo_tj_writer *w, const char *name, const char *unit, int64_t ns,
@@ -43,7 +43,7 @@ static void change(dbo_tj_writer *w, int64_t now_ns, int64_t *sms, int64_t *byte
 {
     for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++) {
         dbo_tj_cursor *c = &w->cursors[number];
-        while (w->tracks[number].used && next_change_ns(c) <= now_ns) {
+        while (w->tracks[number].used && next_change_ns(w, c) <= now_ns) {
             int64_t sign = c->running ? -1 : 1;
             bool moves = c->span->part == DBO_SPAN_RUN || c->span->part == DBO_SPAN_FLIGHT;
             *sms += sign * (int64_t)c->span->sms;
@@ -67,7 +67,7 @@ void dbo_tj_put_counters(dbo_tj_writer *w)
     for (;;) {
         int64_t now_ns = NEVER_NS;
         for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++) {
-            int64_t ns = w->tracks[number].used ? next_change_ns(&w->cursors[number]) : NEVER_NS;
+            int64_t ns = w->tracks[number].used ? next_change_ns(w, &w->cursors[number]) : NEVER_NS;
             now_ns = ns < now_ns ? ns : now_ns;
         }
         if (now_ns == NEVER_NS)

@@ -24,13 +24,24 @@ void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns)
             (unsigned)(size % 1000));
 }
 
+int64_t dbo_tj_cut(const dbo_tj_writer *w, int64_t ns)
+{
+    int64_t end_ns = ns < w->run->end_ns ? ns : w->run->end_ns;
+    return end_ns > w->run->start_ns ? end_ns : w->run->start_ns;
+}
+
+void dbo_tj_duration(dbo_tj_writer *w, int64_t start_ns, int64_t end_ns)
+{
+    dbo_tj_us(w, "dur", dbo_tj_cut(w, end_ns) - dbo_tj_cut(w, start_ns));
+}
+
 void dbo_tj_open(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns)
 {
     fputs(w->has_events ? ",\n{\"name\":\"" : "\n{\"name\":\"", w->file);
     w->has_events = true;
     put_text(w, name);
     fprintf(w->file, "\",\"ph\":\"%c\",\"pid\":%u,\"tid\":%u", phase, w->pid, tid);
-    dbo_tj_us(w, "ts", ns - w->run->start_ns);
+    dbo_tj_us(w, "ts", dbo_tj_cut(w, ns) - w->run->start_ns);
 }
 
 void dbo_tj_close(dbo_tj_writer *w)
@@ -81,14 +92,41 @@ void dbo_tj_op_args(dbo_tj_writer *w, dbo_op_id id)
             kind < DBO_KIND_COUNT ? dbo_op_kind_name((dbo_op_kind)kind) : "?", dbo_op_id_step(id));
 }
 
-void dbo_tj_arrow(dbo_tj_writer *w, bool begins, dbo_op_id id, uint32_t which, uint32_t tid,
-                  int64_t ns)
+static void put_end(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns)
 {
-    static const char *const names[] = {"transfer", "transfer", "event"};
-    dbo_tj_open(w, names[which], begins ? 's' : 'f', tid, ns);
-    fprintf(w->file, ",\"cat\":\"flow\",\"id\":\"%u.%016" PRIx64 ".%u\"%s", w->pid, (uint64_t)id,
-            which, begins ? "" : ",\"bp\":\"e\"");
+    dbo_tj_open(w, name, phase, tid, ns);
+    fprintf(w->file, ",\"cat\":\"flow\",\"id\":%" PRIu64 "%s", w->num_arrows,
+            phase == 's' ? "" : ",\"bp\":\"e\"");
     dbo_tj_close(w);
+}
+
+/* The tail comes first: within an instant readers keep the file's order. */
+void dbo_tj_arrow(dbo_tj_writer *w, const char *name, uint32_t from_tid, int64_t from_ns,
+                  uint32_t to_tid, int64_t to_ns)
+{
+    w->num_arrows++;
+    put_end(w, name, 's', from_tid, from_ns);
+    put_end(w, name, 'f', to_tid, to_ns);
+}
+
+void dbo_tj_arrow_end(dbo_tj_writer *w, bool begins, dbo_op_id id, uint8_t which, uint32_t tid,
+                      int64_t ns)
+{
+    uint32_t ubatch = dbo_op_id_ubatch(id);
+    dbo_tj_end *ends = w->ends[ubatch];
+    for (uint32_t i = 0; i < DBO_TJ_KEPT_ENDS; i++) {
+        dbo_tj_end *other = &ends[i];
+        if (!other->present || other->id != id || other->which != which || other->begins == begins)
+            continue;
+        if (begins)
+            dbo_tj_arrow(w, "transfer", tid, ns, other->tid, other->ns);
+        else
+            dbo_tj_arrow(w, "transfer", other->tid, other->ns, tid, ns);
+        other->present = false;
+        return;
+    }
+    ends[w->next_end[ubatch]++ % DBO_TJ_KEPT_ENDS] = (dbo_tj_end){
+        .present = true, .begins = begins, .which = which, .id = id, .tid = tid, .ns = ns};
 }
 
 bool dbo_tj_is_mine(const dbo_tj_writer *w, const dbo_span *span)

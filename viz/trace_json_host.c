@@ -17,12 +17,18 @@ static uint32_t tid_of(const host *h)
     return h->holder == DBO_MARK_MAIN ? DBO_TJ_TID_HOST : DBO_TJ_TID_HOST + 1 + h->holder;
 }
 
+/* Both ends of a slice have the same name: a reader closes the slice of that name. */
+static void put_turn(dbo_tj_writer *w, const host *h, char phase, int64_t ns)
+{
+    dbo_tj_open(w, h->holder == DBO_MARK_MAIN ? "step" : "turn", phase, tid_of(h), ns);
+    dbo_tj_close(w);
+}
+
 static void open_turn(dbo_tj_writer *w, host *h)
 {
     if (h->opened)
         return;
-    dbo_tj_open(w, h->holder == DBO_MARK_MAIN ? "step" : "turn", 'B', tid_of(h), h->since_ns);
-    dbo_tj_close(w);
+    put_turn(w, h, 'B', h->since_ns);
     h->opened = true;
 }
 
@@ -36,7 +42,7 @@ static void end_wait(dbo_tj_writer *w, host *h, int64_t now_ns)
     if (h->parked && now_ns > h->parked_ns && in_window(w, h->parked_ns, now_ns)) {
         open_turn(w, h);
         dbo_tj_open(w, "waits", 'X', tid_of(h), h->parked_ns);
-        dbo_tj_us(w, "dur", now_ns - h->parked_ns);
+        dbo_tj_duration(w, h->parked_ns, now_ns);
         fputs(",\"cat\":\"host\"", w->file);
         dbo_tj_close(w);
     }
@@ -49,10 +55,8 @@ static void end_turn(dbo_tj_writer *w, host *h, int64_t now_ns)
         return;
     if (now_ns > h->since_ns && in_window(w, h->since_ns, now_ns))
         open_turn(w, h);
-    if (h->opened) {
-        dbo_tj_open(w, "turn", 'E', tid_of(h), now_ns);
-        dbo_tj_close(w);
-    }
+    if (h->opened)
+        put_turn(w, h, 'E', now_ns);
     h->opened = false;
 }
 
