@@ -70,7 +70,7 @@ static dbo_status write_json(const dbo_findings *findings, uint32_t orders,
     dbo_json_writer_init(&writer, dbo_json_sink_file, output->file, 2);
     dbo_findings_json(findings, orders, names, &writer);
     dbo_status status = dbo_json_writer_finish(&writer, err);
-    if (status == DBO_OK)
+    if (status == DBO_OK || status == DBO_IO) /* a sink that failed is the file's failure */
         return dbo_output_commit(output, err);
     dbo_output_discard(output);
     return status;
@@ -81,7 +81,7 @@ static dbo_status print(const check_arguments *arguments, const dbo_program *pro
 {
     uint32_t instrs = 0;
     dbo_strbuf text;
-    if (arguments->json && strcmp(arguments->json, "-") == 0)
+    if (dbo_output_names_stdout(arguments->json))
         return DBO_OK; /* stdout is the document's */
     dbo_strbuf_init(&text);
     for (uint32_t u = 0; u < program->num_ubatches; u++)
@@ -162,6 +162,6 @@ int dbo_command_check(int argc, char **argv)
     dbo_findings_fini(&findings);
     if (status != DBO_OK)
         return dbo_cli_fail(&err);
-    code = dbo_cli_end(&cli);
+    code = dbo_cli_end();
     return code == DBO_EXIT_OK && found ? DBO_EXIT_FINDINGS : code;
 }

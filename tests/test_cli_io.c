@@ -33,6 +33,8 @@ static void every_command_says_that_its_output_failed(void **state)
         "dbo show program t.lua",
         "dbo show program t.lua --json",
         "dbo show graph t.lua",
+        "dbo check --program p.json",
+        "dbo check --program p.json --json -",
         "dbo eval thresholds --in thresholds.json",
         "dbo bench handoff",
         "dbo bench handoff --json -",
@@ -42,9 +44,11 @@ static void every_command_says_that_its_output_failed(void **state)
         "dbo completion bash",
         "dbo completion zsh",
     };
-    command_in("t.lua", EXPERIMENT);
-    command_in("prints.lua", "print(string.rep('x', 100000))\n");
-    assert_int_equal(run("cp " DBO_SOURCE_DIR "/tests/golden/thresholds.json ."), 0);
+    put_file("t.lua", EXPERIMENT);
+    put_file("prints.lua", "print(string.rep('x', 100000))\n");
+    assert_int_equal(run("cp " DBO_SOURCE_DIR "/tests/golden/thresholds.json . && "
+                         "dbo show program t.lua --json >p.json"),
+                     0);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char line[160];
         snprintf(line, sizeof line, "%s >/dev/full", commands[i]);
@@ -55,7 +59,7 @@ static void every_command_says_that_its_output_failed(void **state)
         if (run(line) != 0 || complained[0])
             fail_msg("%s | true: %s", commands[i], complained);
     }
-    assert_int_equal(run("rm thresholds.json prints.lua code"), 0);
+    assert_int_equal(run("rm thresholds.json prints.lua p.json code"), 0);
 }
 
 /* ---- inputs that block: Ctrl-C ends them ---- */
@@ -90,6 +94,7 @@ static void blocked_reads_can_be_interrupted(void **state)
     static char *const lines[][8] = {{"dbo", "run", "fifo", NULL},
                                      {"dbo", "show", "vote", "fifo", NULL},
                                      {"dbo", "eval", "veto", "--in", "fifo", NULL},
+                                     {"dbo", "check", "--program", "fifo", NULL},
                                      {"dbo", "bench", "sim", "--model", "fifo", NULL}};
     snprintf(fifo_path, sizeof fifo_path, "%s/fifo", folder);
     assert_int_equal(mkfifo(fifo_path, 0600), 0);
@@ -112,7 +117,7 @@ static void blocked_stdin_can_be_interrupted(void **state)
                                      {"dbo", "run", "t.lua", "--step", NULL},
                                      {"dbo", "run", "/dev/stdin", NULL}};
     int ends[2], before = dup(STDIN_FILENO);
-    command_in("t.lua", EXPERIMENT);
+    put_file("t.lua", EXPERIMENT);
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -150,13 +155,12 @@ static void signals_leave_no_half_files(void **state)
     (void)state;
     static char *const line[] = {"dbo", "run", "long.lua", "--json", "result.json", NULL};
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    command_in("long.lua",
-               "local dbo, tokens = require 'dbo', {}\n"
-               "for rank = 1, 2048 do tokens[rank] = 64 + rank end\n"
-               "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
-               "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
-               "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
-               "  batch = dbo.decode { num_tokens = tokens } }\n");
+    put_file("long.lua", "local dbo, tokens = require 'dbo', {}\n"
+                         "for rank = 1, 2048 do tokens[rank] = 64 + rank end\n"
+                         "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
+                         "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
+                         "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
+                         "  batch = dbo.decode { num_tokens = tokens } }\n");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         assert_int_equal(run_and_signal(line, writes_result, numbers[i]), 128 + numbers[i]);
         assert_string_equal(complained, "dbo: interrupted\n");
@@ -167,7 +171,7 @@ static void signals_leave_no_half_files(void **state)
 static void a_file_that_may_not_grow_is_a_sentence(void **state)
 {
     (void)state;
-    command_in("t.lua", EXPERIMENT);
+    put_file("t.lua", EXPERIMENT);
     expect_sentence("ulimit -f 1; dbo run t.lua --trace trace.json", 1,
                     "trace.json: File too large");
     assert_int_equal(count_files("trace.json"), 0);
@@ -178,7 +182,7 @@ static void a_file_that_may_not_grow_is_a_sentence(void **state)
 static void links_are_followed(void **state)
 {
     (void)state;
-    command_in("t.lua", EXPERIMENT);
+    put_file("t.lua", EXPERIMENT);
     assert_int_equal(run("mkdir d && ln -s d/later.json link && dbo run t.lua --json link >text && "
                          "test -L link && test -f d/later.json && "
                          "dbo run t.lua --json link >text && test -L link && "
@@ -196,8 +200,8 @@ static void links_are_followed(void **state)
 static void outputs_must_differ_and_have_something_to_hold(void **state)
 {
     (void)state;
-    command_in("t.lua", EXPERIMENT);
-    command_in("prints.lua", "print('hello')\n");
+    put_file("t.lua", EXPERIMENT);
+    put_file("prints.lua", "print('hello')\n");
     expect_sentence("dbo run t.lua --json x --trace x", 2, "--json and --trace both write x");
     expect_sentence("dbo run t.lua --json x --trace ./x", 2, "--json and --trace both write ./x");
     expect_sentence("dbo run t.lua --json - --trace /dev/stdout", 2,
@@ -216,7 +220,7 @@ static void outputs_must_differ_and_have_something_to_hold(void **state)
 static void overrides_end_like_scripts(void **state)
 {
     (void)state;
-    command_in("t.lua", EXPERIMENT);
+    put_file("t.lua", EXPERIMENT);
     expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes is not KEY=VALUE");
     expect_sentence("dbo run t.lua --set =4", 2, "--set =4 is not KEY=VALUE");
     expect_sentence("dbo run t.lua --set enable_dob=true", 1, "enable_dob");
@@ -239,7 +243,7 @@ static void overrides_end_like_scripts(void **state)
 static void texts_of_scripts_cannot_command_the_terminal(void **state)
 {
     (void)state;
-    command_in("t.lua", "error('a\\27[31mb\\nc\\127d\\194\\155e' .. string.rep('x', 5000), 0)\n");
+    put_file("t.lua", "error('a\\27[31mb\\nc\\127d\\194\\155e' .. string.rep('x', 5000), 0)\n");
     assert_int_equal(run("dbo run t.lua"), 1);
     assert_null(strpbrk(complained, "\x1b\x7f"));
     assert_null(strstr(complained, "\xc2\x9b"));
@@ -251,14 +255,14 @@ static void texts_of_scripts_cannot_command_the_terminal(void **state)
 static void a_script_may_begin_with_a_mark_or_a_line_for_the_kernel(void **state)
 {
     (void)state;
-    command_in("t.lua", "\xef\xbb\xbf#!/usr/bin/env -S dbo run\nprint('runs')\n");
+    put_file("t.lua", "\xef\xbb\xbf#!/usr/bin/env -S dbo run\nprint('runs')\n");
     assert_int_equal(run("dbo run t.lua"), 0);
     assert_string_equal(printed, "runs\n");
-    command_in("t.lua", "\xef\xbb\xbfprint('runs')\n");
+    put_file("t.lua", "\xef\xbb\xbfprint('runs')\n");
     assert_int_equal(run("dbo run t.lua"), 0);
-    command_in("t.lua", "#!dbo\nlocal x = = 1\n");
+    put_file("t.lua", "#!dbo\nlocal x = = 1\n");
     expect_sentence("dbo run t.lua", 1, "t.lua:2: ");
-    command_in("t.lua", "#!dbo");
+    put_file("t.lua", "#!dbo");
     expect_sentence("dbo run t.lua", 1, "it must return an experiment");
 }
 
@@ -276,5 +280,5 @@ int main(void)
         cmocka_unit_test(texts_of_scripts_cannot_command_the_terminal),
         cmocka_unit_test(a_script_may_begin_with_a_mark_or_a_line_for_the_kernel),
     };
-    return cmocka_run_group_tests_name("cli_io", tests, command_setup, command_teardown);
+    return cmocka_run_group_tests_name("cli_io", tests, make_folder, remove_folder);
 }

@@ -339,9 +339,11 @@ static void check_windows(const dbo_outcome *outcome, const dbo_trace_json_run w
     written w = {0};
     for (uint32_t first = 0; first < 6; first++) {
         const dbo_layers layers = {.given = true, .first = first, .last = first + 1};
-        for (int i = 0; i < 2; i++)
-            assert_true(dbo_layers_window(&layers, runs[i].trace, outcome->rank, DBO_MEASURED_STEP,
+        for (int i = 0; i < 2; i++) {
+            const dbo_simulated *side = i ? &outcome->on : &outcome->off;
+            assert_true(dbo_layers_window(&layers, &side->trace, outcome->rank, side->measured,
                                           &runs[i].start_ns, &runs[i].end_ns));
+        }
         write_runs(runs, 2, &w);
         assert_true(first < 3 || replay(&w, length_of(runs)) > 0);
         check_counter(&w, "SMs in use", "SMs", sms);
