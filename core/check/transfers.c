@@ -23,8 +23,6 @@ static void match_post(check_rank *rank, uint32_t comm, dbo_op_id id)
     dbo_checker *checker = rank->checker;
     check_comm *c = &checker->comms[comm];
     uint32_t k = rank->posted[comm]++;
-    if (checker->num_ranks < 2)
-        return;
     if (k == c->count) {
         if (c->count == c->cap) {
             uint32_t cap = c->cap ? c->cap * 2 : 64;
