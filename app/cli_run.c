@@ -141,6 +141,8 @@ static dbo_status print_text(const dbo_outcome *outcome, const dbo_layers *layer
     dbo_strbuf_init(&text);
     dbo_experiment_describe(outcome->result.experiment, &text);
     dbo_result_decision(&outcome->result, &text);
+    dbo_result_memory(&outcome->result, &text);
+    dbo_result_warnings(&outcome->result, &text);
     dbo_status status = draw(outcome, layers, style, &text, err);
     if (status == DBO_OK) {
         dbo_strbuf_add(&text, "\n");

@@ -96,7 +96,7 @@ static void describe_batch(const dbo_experiment *e, dbo_strbuf *out)
         dbo_strbuf_add(out, ")");
     }
     if (e->batch.jitter_us > 0)
-        dbo_strbuf_printf(out, ", ranks start up to %g us late", e->batch.jitter_us);
+        dbo_strbuf_printf(out, ", ranks launch up to %g us late", e->batch.jitter_us);
     dbo_strbuf_add(out, "\n");
 }
 

@@ -23,6 +23,8 @@ static const dbo_field own_fields[] = {
      DBO_MAX_GPUS_PER_NODE, false, NULL, "GPUs of a machine"},
     {"layers", DBO_FIELD_U32, offsetof(dbo_experiment, layers), 1, DBO_MAX_LAYERS - 1, false, NULL,
      "run the first so many layers of the model"},
+    {"check_memory", DBO_FIELD_BOOL, offsetof(dbo_experiment, check_memory), 0, 1, false, NULL,
+     "refuse what does not fit into the GPUs' memory"},
     {"seed", DBO_FIELD_U32, offsetof(dbo_experiment, seed), 0, UINT32_MAX, false, NULL,
      "of everything random"},
 };
@@ -32,9 +34,9 @@ static const dbo_field own_fields[] = {
 dbo_settings dbo_experiment_settings(void)
 {
     static const char *const extra[] = {
-        "model",  "hardware", "nodes", "gpus_per_node", "batch",
-        "costs",  "layers",   "seed",  "name",          "cudagraph_capture_sizes",
-        "before", "fault",    NULL};
+        "model",        "hardware", "nodes", "gpus_per_node",           "batch",  "costs",
+        "layers",       "seed",     "name",  "cudagraph_capture_sizes", "before", "fault",
+        "check_memory", NULL};
     dbo_settings settings = {.name = "dbo.experiment", .extra = extra};
     settings.fields = dbo_config_fields(&settings.num_fields);
     return settings;
@@ -73,6 +75,7 @@ void dbo_experiment_init(dbo_experiment *experiment)
     dbo_model_spec_init(&experiment->model);
     dbo_hardware_init(&experiment->hardware);
     dbo_config_init(&experiment->config);
+    experiment->check_memory = true;
 }
 
 void dbo_experiment_fini(dbo_experiment *experiment)
@@ -242,13 +245,49 @@ static dbo_status finish_model(dbo_experiment *e, const char **key, dbo_error *e
     return dbo_hardware_check(&e->hardware, err);
 }
 
+/* What the built-in layer has of the ops that hand data on, by bit; a fixed cost of 0 counts as
+ * none. */
+static uint32_t kinds_of_layer(const dbo_experiment *e)
+{
+    const dbo_fixed_costs *f = &e->fixed;
+    const struct {
+        dbo_op_kind kind;
+        bool of_model;
+        double fixed_us;
+    } rows[] = {
+        {DBO_KIND_A0, true, f->a0_us},      {DBO_KIND_A1, true, f->a1_us},
+        {DBO_KIND_DISPATCH, true, f->d_us}, {DBO_KIND_MLP, true, f->m_us},
+        {DBO_KIND_COMBINE, true, f->c_us},  {DBO_KIND_SHARED, e->model.num_shared > 0, f->s_us}};
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (e->has_fixed ? rows[i].fixed_us > 0 : rows[i].of_model)
+            kinds |= 1u << rows[i].kind;
+    return kinds;
+}
+
+/* With a model a schedule does a whole layer, or it means nothing. Fixed costs are for teaching:
+ * one may look at a part, which is then said to be one. */
+static dbo_status check_whole_layer(dbo_experiment *e, dbo_error *err)
+{
+    dbo_error why = {0};
+    dbo_status status = dbo_template_check_data(e->schedule, kinds_of_layer(e), &why);
+    if (status == DBO_OK)
+        return DBO_OK;
+    if (status == DBO_REFUSED && e->has_fixed) {
+        snprintf(e->incomplete, sizeof e->incomplete, "%.*s", (int)sizeof e->incomplete - 1,
+                 why.message);
+        return DBO_OK;
+    }
+    return dbo_fail(err, status, why.hint, "%s", why.message);
+}
+
 /* A schedule of a script splits into as many ubatches as it was recorded for. */
-static dbo_status finish_own_schedule(const dbo_experiment *e, dbo_error *err)
+static dbo_status finish_own_schedule(dbo_experiment *e, dbo_error *err)
 {
     uint32_t written = e->schedule->schedule.num_ubatches;
     uint32_t asked = dbo_config_num_ubatches(&e->config);
     if (!dbo_config_use_ubatching(&e->config) || written == asked)
-        return DBO_OK;
+        return check_whole_layer(e, err);
     char hint[96];
     snprintf(hint, sizeof hint, "Set enable_dbo = false, ubatch_size = %u.", written);
     return dbo_fail(err, DBO_INVALID, written == 2 ? "Set enable_dbo = true." : hint,
@@ -256,7 +295,7 @@ static dbo_status finish_own_schedule(const dbo_experiment *e, dbo_error *err)
                     e->schedule->name, written, asked);
 }
 
-static dbo_status finish_schedule(const dbo_experiment *e, const char **key, dbo_error *err)
+static dbo_status finish_schedule(dbo_experiment *e, const char **key, dbo_error *err)
 {
     static const char *const names[] = {"mlp_shared_overlap", "seed-prose-ht"};
     const dbo_config *config = &e->config;
@@ -273,6 +312,30 @@ static dbo_status finish_schedule(const dbo_experiment *e, const char **key, dbo
     const char *nearest = dbo_suggest(config->schedule, names, sizeof names / sizeof names[0]);
     return dbo_fail(err, DBO_INVALID, NULL, "unknown schedule '%s', did you mean '%s'?",
                     config->schedule, nearest ? nearest : names[0]);
+}
+
+/* A scheduler gives no step more than these. */
+static dbo_status check_limits(const dbo_config *config, const dbo_workload *batch, dbo_error *err)
+{
+    char hint[128];
+    for (uint32_t rank = 0; rank < batch->num_ranks; rank++) {
+        const dbo_request_list *list = batch->ranks[rank];
+        if (list->count > config->max_num_seqs) {
+            snprintf(hint, sizeof hint, "Set max_num_seqs = %u, or give it fewer requests.",
+                     list->count);
+            return dbo_fail(err, DBO_INVALID, hint,
+                            "rank %u has %u requests in the step, but max_num_seqs is %u", rank,
+                            list->count, config->max_num_seqs);
+        }
+        if (list->num_tokens > config->max_num_batched_tokens) {
+            snprintf(hint, sizeof hint, "Set max_num_batched_tokens = %u, or give it fewer tokens.",
+                     list->num_tokens);
+            return dbo_fail(err, DBO_INVALID, hint,
+                            "rank %u has %u tokens in the step, but max_num_batched_tokens is %u",
+                            rank, list->num_tokens, config->max_num_batched_tokens);
+        }
+    }
+    return DBO_OK;
 }
 
 /* The config's sentences begin with the key that they are about. */
@@ -311,6 +374,7 @@ static dbo_status finish_batch(const dbo_config *config, dbo_workload *batch, db
 {
     DBO_TRY(dbo_workload_expand(batch, config->data_parallel_size,
                                 dbo_config_decode_query_len(config), err));
+    DBO_TRY(check_limits(config, batch, err));
     return dbo_workload_allot(batch, config->block_size, err);
 }
 

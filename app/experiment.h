@@ -77,10 +77,12 @@ typedef struct dbo_experiment {
     bool has_fault;
     dbo_fault fault;        /* that the run with DBO has */
     dbo_template *schedule; /* of a script, held; NULL: config.schedule names a built-in one */
+    bool check_memory;      /* refuse what does not fit into the GPUs (footprint.h) */
     /* after _finish */
-    uint32_t num_layers; /* that run; dense ones are the first model.first_k_dense of them */
-    uint32_t num_gpus;   /* nodes * gpus_per_node */
-    uint32_t ep_size;    /* ranks that share the experts: all GPUs, or 1 without EP */
+    uint32_t num_layers;  /* that run; dense ones are the first model.first_k_dense of them */
+    uint32_t num_gpus;    /* nodes * gpus_per_node */
+    uint32_t ep_size;     /* ranks that share the experts: all GPUs, or 1 without EP */
+    char incomplete[256]; /* fixed costs: why `schedule` is not a whole layer; "": it is one */
 } dbo_experiment;
 
 #define DBO_MAX_NODES         4096u

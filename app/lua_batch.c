@@ -94,18 +94,19 @@ static void read_blocks(lua_State *L, dbo_request_keys *keys, const dbo_place *p
     keys->cache.num_blocks = (uint32_t)count;
 }
 
+static const char *const keys_request[] = {
+    "id", "num_scheduled", "num_computed", "blocks", "prefix", "prefix_len", NULL};
+static const dbo_settings settings_request = {"a request", NULL, 0, keys_request};
+
 static void take_request(lua_State *L, void *self, const dbo_place *place, const char *key)
 {
-    static const char *const keys[] = {
-        "id", "num_scheduled", "num_computed", "blocks", "prefix", "prefix_len", NULL};
-    static const dbo_settings settings = {"a request", NULL, 0, keys};
     dbo_request_keys *into = self;
     dbo_value value = dbo_lua_value(L, -1);
     dbo_error err = {0};
     uint32_t number = 0;
     dbo_status status = DBO_OK;
-    if (!has_key(&settings, key)) {
-        status = dbo_setting_unknown(&settings, key, &err);
+    if (!has_key(&settings_request, key)) {
+        status = dbo_setting_unknown(&settings_request, key, &err);
     } else if (strcmp(key, "num_scheduled") == 0) {
         status = dbo_value_integer(key, &value, 1, DBO_WORKLOAD_MAX_TOKENS, &number, &err);
         into->request.num_scheduled = (int32_t)number;
@@ -155,42 +156,53 @@ static void read_request(lua_State *L, dbo_workload *load, uint32_t list, const 
     lua_settop(L, top);
 }
 
-/* Raises unless the table at the top of the stack is a list and nothing else: what stands under
- * other keys would be ignored. */
+/* The first in alphabetical order of the keys that are no places of the list at the top of the
+ * stack, or NULL; *hole: it has a place beyond a missing one. */
+static const char *name_in_list(lua_State *L, bool *hole)
+{
+    lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
+    const char *first = NULL; /* alive: a key of the table */
+    *hole = false;
+    lua_pushnil(L);
+    while (lua_next(L, -2)) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) == LUA_TSTRING) {
+            const char *key = lua_tostring(L, -1);
+            first = !first || strcmp(key, first) < 0 ? key : first;
+        } else if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1 ||
+                   lua_tointeger(L, -1) > count) {
+            *hole = true;
+        }
+    }
+    return first;
+}
+
+/* The table at the top of the stack is a list: a misspelt key must not make a request vanish. */
 static void check_list(lua_State *L, const dbo_place *place)
 {
     dbo_error err = {0};
-    lua_Unsigned count = 0, length = lua_rawlen(L, -1);
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-        if (lua_type(L, -2) == LUA_TSTRING) {
-            dbo_fail(&err, DBO_INVALID, NULL, "requests is a list, but it has a key '%.40s'",
-                     lua_tostring(L, -2));
-            dbo_lua_raise(L, place, "requests", &err);
-        }
-        count++;
-    }
-    if (count == length)
+    bool hole = false;
+    const char *name = name_in_list(L, &hole);
+    if (!name && !hole)
         return;
-    dbo_fail(&err, DBO_INVALID, NULL, "requests is a list, but it has gaps");
+    if (!name)
+        dbo_fail(&err, DBO_INVALID, "Leave the missing ones out.",
+                 "a list of requests has a hole: it is counted 1, 2, 3, ...");
+    else if (has_key(&settings_request, name))
+        dbo_fail(&err, DBO_INVALID, "Write requests = { { num_scheduled = ... }, ... }.",
+                 "'%s' is a key of a request, but stands in a list of requests", name);
+    else
+        dbo_setting_unknown(&settings_request, name, &err);
     dbo_lua_raise(L, place, "requests", &err);
-}
-
-/* Is the table at the top of the stack a request, and no list of some? */
-static bool has_names(lua_State *L)
-{
-    bool named = false;
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-        named = named || lua_type(L, -2) == LUA_TSTRING;
-    return named;
 }
 
 /* The list of requests at the top of the stack. */
 static void read_list(lua_State *L, dbo_workload *load, uint32_t list, const dbo_place *place)
 {
     dbo_error err = {0};
+    check_list(L, place);
     if (dbo_workload_fit(load, list + 1, &err) != DBO_OK)
         dbo_lua_raise(L, place, "requests", &err);
-    check_list(L, place);
     lua_Unsigned count = lua_rawlen(L, -1);
     for (lua_Unsigned i = 1; i <= count; i++) {
         lua_rawgeti(L, -1, (lua_Integer)i);
@@ -210,7 +222,9 @@ static void read_requests(lua_State *L, dbo_workload *load, const dbo_place *pla
     }
     check_list(L, place);
     lua_Unsigned count = lua_rawlen(L, -1);
-    bool flat = lua_rawgeti(L, -1, 1) != LUA_TTABLE || has_names(L);
+    bool flat = true, hole = false; /* whatever has a name in it is a request */
+    if (lua_rawgeti(L, -1, 1) == LUA_TTABLE)
+        flat = name_in_list(L, &hole) != NULL;
     lua_pop(L, 1);
     if (flat) {
         read_list(L, load, 0, place);

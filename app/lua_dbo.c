@@ -205,7 +205,14 @@ static void take_inner_key(lua_State *L, dbo_experiment *experiment, const dbo_p
     } else if (outer_length == 5 && strncmp(outer, "costs", 5) == 0) {
         settings = dbo_fixed_settings();
         object = &experiment->fixed;
-        experiment->has_fixed = true;
+        if (!experiment->has_fixed) {
+            dbo_fail(&err, DBO_INVALID,
+                     "Give them as a whole, in the script: costs = dbo.fixed { A = 90, ... }.",
+                     "costs.%s cannot be set alone: costs come from the model here, and fixed ones "
+                     "would make all others 0",
+                     key);
+            dbo_lua_raise(L, place, NULL, &err);
+        }
     } else if (outer_length == 5 && strncmp(outer, "batch", 5) == 0 &&
                experiment->batch.kind != DBO_WORKLOAD_NONE) {
         dbo_lua_read_batch_key(L, &experiment->batch, place, key);
@@ -282,14 +289,14 @@ static void take_inner_override(lua_State *L, void *self, const dbo_place *place
 }
 
 /* Does the table at the top of the stack change parts of an object rather than be a new one? */
-static bool changes_parts(lua_State *L, const char *key)
+static bool changes_parts(lua_State *L, const dbo_experiment *experiment, const char *key)
 {
     if (lua_type(L, -1) != LUA_TTABLE)
         return false;
     if (strcmp(key, "batch") == 0)
         return !dbo_lua_is_batch(L);
     if (strcmp(key, "costs") == 0)
-        return true;
+        return experiment->has_fixed;
     if (strcmp(key, "model") != 0 && strcmp(key, "hardware") != 0)
         return false;
     lua_pushliteral(L, "base");
@@ -304,7 +311,7 @@ static void take_override(lua_State *L, void *self, const dbo_place *place, cons
     const char *dot = strchr(key, '.');
     if (dot) {
         take_inner_key(L, experiment, place, key, (size_t)(dot - key), dot + 1);
-    } else if (changes_parts(L, key)) {
+    } else if (changes_parts(L, experiment, key)) {
         dbo_inner inner = {experiment, key};
         dbo_lua_each(L, -1, key, place, take_inner_override, &inner);
     } else {
@@ -330,8 +337,11 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int index, int overrides)
     if (overrides)
         dbo_lua_each(L, overrides, "the overrides", &here, take_override, experiment);
     const char *key = NULL;
-    if (dbo_experiment_finish(experiment, &key, &err) != DBO_OK)
+    if (dbo_experiment_finish(experiment, &key, &err) != DBO_OK) {
+        if (experiment->schedule && dbo_template_is_placed(experiment->schedule, &err))
+            dbo_sandbox_raise(L, &err); /* at the schedule's own line */
         dbo_lua_raise(L, &here, key, &err);
+    }
     dbo_lua_copy_table(L, index);
     lua_setiuservalue(L, -2, 1);
     return experiment;

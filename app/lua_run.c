@@ -103,6 +103,19 @@ static int collect_outcome(lua_State *L)
     return 0;
 }
 
+/* Where a script prints, since nobody may look at the result's fields. */
+static void print_warnings(lua_State *L, const dbo_result *result)
+{
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_result_warnings(result, &text);
+    if (text.len > 0) {
+        fputs(dbo_strbuf_text(&text), dbo_sandbox_limits_of(dbo_sandbox_of(L))->print_to);
+        dbo_sandbox_note_print(dbo_sandbox_of(L));
+    }
+    dbo_strbuf_fini(&text);
+}
+
 static int run_experiment(lua_State *L)
 {
     dbo_error err = {0};
@@ -130,6 +143,7 @@ static int run_experiment(lua_State *L)
     dbo_sandbox_pause(dbo_sandbox_of(L), false);
     if (status != DBO_OK)
         dbo_lua_raise(L, &here, NULL, &err);
+    print_warnings(L, &outcome->result);
     dbo_lua_push_result(L, outcome);
     /* Traces and batches are large and not the collector's: they do not wait for it. */
     dbo_outcome_fini(outcome);

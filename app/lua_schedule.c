@@ -10,6 +10,7 @@
 #include "app/lua_read.h"
 
 #include <lauxlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define RECORDING "dbo.recording"
@@ -96,6 +97,26 @@ static lua_Integer next_serial(lua_State *L)
     return serial;
 }
 
+/* Raises at the line that the sentence names; else where dbo.schedule is called. */
+static void raise(lua_State *L, const dbo_template *t, dbo_error *err)
+{
+    static const dbo_place here = {0};
+    if (dbo_template_is_placed(t, err))
+        dbo_sandbox_raise(L, err);
+    dbo_lua_raise(L, &here, "layer", err);
+}
+
+/* The script that has the layer function at stack index `layer`; its lines are recorded. */
+static void set_path(lua_State *L, dbo_template *t, int layer)
+{
+    lua_Debug ar;
+    dbo_error err = {0};
+    lua_pushvalue(L, layer);
+    if (lua_getinfo(L, ">S", &ar) && ar.source[0] == '@' &&
+        dbo_template_set_path(t, ar.source + 1, &err) != DBO_OK)
+        raise(L, t, &err);
+}
+
 /* Calls the layer function at stack index `layer` for each ubatch; leaves the recording. */
 static dbo_recording *record(lua_State *L, const dbo_schedule_keys *keys, int layer)
 {
@@ -103,6 +124,7 @@ static dbo_recording *record(lua_State *L, const dbo_schedule_keys *keys, int la
     dbo_error err = {0};
     dbo_recording *r = push_recording(L, keys);
     int index = lua_gettop(L);
+    set_path(L, r->t, layer);
     for (uint32_t u = 0; u < keys->num_ubatches; u++) {
         r->ubatch = u;
         r->stream = DBO_STREAM_COMPUTE;
@@ -127,19 +149,21 @@ static dbo_recording *record(lua_State *L, const dbo_schedule_keys *keys, int la
 
 static void compare(lua_State *L, const dbo_recording *a, const dbo_recording *b)
 {
-    static const dbo_place here = {0};
     dbo_error err = {0};
     uint32_t ubatch = 0, index = 0;
     if (dbo_template_equal(a->t, b->t, &ubatch, &index))
         return;
-    const dbo_program *p = &a->t->program;
-    uint32_t line = index < p->num_instrs[ubatch] ? a->t->lines[ubatch][index] : 0;
-    dbo_fail(&err, DBO_REFUSED,
-             "It may depend on u.id alone, not on data: the program is made once.",
-             "schedule %s is not the same when it is recorded twice: ubatch %u differs from "
-             "instruction %u on (line %u)",
-             a->t->name, ubatch, index, line);
-    dbo_lua_raise(L, &here, "layer", &err);
+    char sentence[96];
+    bool ended = index >= a->t->program.num_instrs[ubatch]; /* the second goes on */
+    const dbo_template *longer = ended ? b->t : a->t;
+    bool known = index < longer->program.num_instrs[ubatch] && longer->lines[ubatch];
+    snprintf(sentence, sizeof sentence,
+             "it is not the same when it is recorded twice: it differs from instruction %u on",
+             index);
+    dbo_template_refuse(longer, ubatch, known ? longer->lines[ubatch][index] : 0,
+                        "It may depend on u.id alone, not on data: the program is made once.",
+                        sentence, &err);
+    raise(L, longer, &err);
 }
 
 static int make_schedule(lua_State *L)
@@ -161,7 +185,7 @@ static int make_schedule(lua_State *L)
     const dbo_recording *first = record(L, &keys, 2);
     compare(L, first, record(L, &keys, 2));
     if (dbo_template_check(first->t, &err) != DBO_OK)
-        dbo_lua_raise(L, &here, "layer", &err);
+        raise(L, first->t, &err);
     dbo_schedule_box *made = lua_newuserdatauv(L, sizeof *made, 0);
     made->t = dbo_template_retain(first->t);
     luaL_setmetatable(L, DBO_LUA_SCHEDULE);

@@ -7,6 +7,7 @@
 #include "app/table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_WIDTH  200u
@@ -72,21 +73,29 @@ static double log_of(double x)
     return log;
 }
 
+/* Where x lies between the ends: 0 at range[0], 1 at range[1]. Halves, because the distance of two
+ * finite numbers need not be one; of two denormal ones even the halves may be equal. */
+static double share_of(const double range[2], double x, double none)
+{
+    double length = range[1] / 2 - range[0] / 2;
+    if (!(length > 0))
+        return none;
+    double share = (x / 2 - range[0] / 2) / length;
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
 /* 0 at the left end, 1 at the right. */
 static double scaled_x(const dbo_canvas *canvas, double x)
 {
-    double low = canvas->x[0], high = canvas->x[1];
-    if (low == high)
-        return 0.5;
     if (!canvas->plot->log_x)
-        return (x - low) / (high - low);
-    return log_of(x / low) / log_of(high / low);
+        return share_of(canvas->x, x, 0.5);
+    const double logs[2] = {log_of(canvas->x[0]), log_of(canvas->x[1])};
+    return share_of(logs, log_of(x), 0.5);
 }
 
 static void set_mark(const dbo_canvas *canvas, double across, double y, unsigned char mark)
 {
-    double up =
-        canvas->y[1] > canvas->y[0] ? (y - canvas->y[0]) / (canvas->y[1] - canvas->y[0]) : 0;
+    double up = share_of(canvas->y, y, 0);
     uint32_t column = (uint32_t)(across * (canvas->width - 1) + 0.5);
     uint32_t row = canvas->height - 1 - (uint32_t)(up * (canvas->height - 1) + 0.5);
     unsigned char *cell = &canvas->cells[(size_t)row * canvas->width + column];
@@ -109,7 +118,8 @@ static void draw_series(const dbo_canvas *canvas, uint32_t series, bool joined)
             set_mark(canvas, across, y, (unsigned char)(2 + series));
         for (uint32_t i = 1; joined && has_last && i < canvas->width; i++) {
             double part = (double)i / canvas->width;
-            set_mark(canvas, last_x + part * (across - last_x), last_y + part * (y - last_y), 1);
+            set_mark(canvas, last_x + part * (across - last_x),
+                     2 * (last_y / 2 + part * (y / 2 - last_y / 2)), 1);
         }
         last_x = across;
         last_y = y;
@@ -117,13 +127,23 @@ static void draw_series(const dbo_canvas *canvas, uint32_t series, bool joined)
     }
 }
 
+/* Six digits, or three where six do not fit. */
+static void print_height(double y, bool ascii, dbo_strbuf *out)
+{
+    char text[32];
+    if (snprintf(text, sizeof text, "%10.6g", y) > 10)
+        snprintf(text, sizeof text, "%10.3g", y);
+    dbo_strbuf_printf(out, "%s %s", text, ascii ? "+" : "┤");
+}
+
 static void print_canvas(const dbo_canvas *canvas, dbo_strbuf *out)
 {
     bool ascii = canvas->plot->ascii;
     for (uint32_t row = 0; row < canvas->height; row++) {
-        double y = canvas->y[1] - (canvas->y[1] - canvas->y[0]) * row / (canvas->height - 1);
+        double down = (double)row / (canvas->height - 1);
+        double y = canvas->y[1] * (1 - down) + canvas->y[0] * down;
         if (row % ((canvas->height - 1) / 3) == 0 || row + 1 == canvas->height)
-            dbo_strbuf_printf(out, "%10.6g %s", y, ascii ? "+" : "┤");
+            print_height(y, ascii, out);
         else
             dbo_strbuf_printf(out, "%10s %s", "", ascii ? "|" : "│");
         for (uint32_t column = 0; column < canvas->width; column++) {

@@ -111,7 +111,13 @@ static void put_notation(dbo_json_writer *out, const dbo_notation *notation)
     dbo_strbuf_fini(&text);
 }
 
-static void put_memory(dbo_json_writer *out, const dbo_memory_use *memory)
+static void put_bytes(dbo_json_writer *out, const char *key, double bytes)
+{
+    dbo_json_member_int(out, key, (int64_t)(bytes + 0.5));
+}
+
+static void put_memory(dbo_json_writer *out, const dbo_memory_use *memory,
+                       const dbo_footprint *footprint)
 {
     if (!memory) {
         dbo_json_member_null(out, "memory");
@@ -123,7 +129,21 @@ static void put_memory(dbo_json_writer *out, const dbo_memory_use *memory)
     dbo_json_member_int(out, "peak_reserved_bytes", (int64_t)memory->peak_reserved_bytes);
     dbo_json_member_int(out, "graph_bytes", (int64_t)memory->graph_bytes);
     dbo_json_member_int(out, "num_graphs", memory->num_graphs);
+    if (footprint) {
+        put_bytes(out, "weights_bytes", footprint->weights_bytes);
+        put_bytes(out, "kv_cache_bytes", footprint->kv_cache_bytes);
+        put_bytes(out, "device_bytes", footprint->device_bytes);
+        dbo_json_member_bool(out, "fits", dbo_footprint_fits(footprint));
+    }
     dbo_json_close(out);
+}
+
+/* A schedule that is not a whole layer is not faster than one that is. */
+static dbo_quantity speedup_of(const dbo_result *result)
+{
+    if (result->on && result->experiment->incomplete[0])
+        return (dbo_quantity){0};
+    return dbo_metrics_speedup(result->off, result->on ? result->on : result->off);
 }
 
 static void put_experiment(dbo_json_writer *out, const dbo_experiment *experiment)
@@ -150,16 +170,17 @@ void dbo_result_json(const dbo_result *result, dbo_json_writer *out)
     put_experiment(out, result->experiment);
     dbo_json_member_int(out, "rank", result->rank);
     put_metrics(out, decided);
-    put_quantity(out, "speedup", dbo_metrics_speedup(result->off, decided));
+    put_quantity(out, "speedup", speedup_of(result));
+    dbo_json_member_bool(out, "schedule_complete", !result->experiment->incomplete[0]);
     put_split_cost(out, result->split_cost);
     put_decision(out, result->decision);
     put_slices(out, result);
     put_notation(out, result->notation);
-    put_memory(out, result->on ? result->memory_on : result->memory_off);
+    put_memory(out, result->on ? result->memory_on : result->memory_off, result->footprint);
     dbo_json_key(out, "without_dbo");
     dbo_json_open_object(out);
     put_metrics(out, result->off);
-    put_memory(out, result->memory_off);
+    put_memory(out, result->memory_off, NULL);
     dbo_json_close(out);
     dbo_json_close(out);
 }
@@ -178,13 +199,41 @@ void dbo_result_decision(const dbo_result *result, dbo_strbuf *out)
         result->rank, decision->num_tokens_padded);
 }
 
+void dbo_result_memory(const dbo_result *result, dbo_strbuf *out)
+{
+    const dbo_footprint *f = result->footprint;
+    if (!f)
+        return;
+    dbo_strbuf_printf(out,
+                      "Memory   rank %u: weights %.1f GB, KV cache %.1f GB, step %.1f GB, of %.1f "
+                      "GB%s\n",
+                      f->rank, f->weights_bytes / 1e9, f->kv_cache_bytes / 1e9, f->step_bytes / 1e9,
+                      f->device_bytes / 1e9, dbo_footprint_fits(f) ? "" : ": it does not fit");
+}
+
+void dbo_result_warnings(const dbo_result *result, dbo_strbuf *out)
+{
+    const dbo_experiment *e = result->experiment;
+    if (result->on && e->incomplete[0]) {
+        dbo_strbuf_printf(out, "Warning  not a whole layer, so no speed-up is claimed: %s\n",
+                          e->incomplete);
+    } else if (result->on && result->left_out) {
+        dbo_strbuf_printf(out, "Warning  schedule %s leaves out what the built-in layer does:",
+                          e->config.schedule);
+        for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++)
+            if (result->left_out >> kind & 1u)
+                dbo_strbuf_printf(out, " %s", dbo_op_kind_name((dbo_op_kind)kind));
+        dbo_strbuf_add(out, "\n");
+    }
+}
+
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out)
 {
     if (result->notation) {
         dbo_report_notation(out, result->notation, style);
         dbo_strbuf_add(out, "\n");
     }
-    dbo_report_metrics(out, result->off, result->on, style);
+    dbo_report_metrics(out, result->off, result->on, speedup_of(result), style);
     if (result->split_cost) {
         dbo_strbuf_add(out, "\n");
         dbo_report_split_cost(out, result->split_cost, style);

@@ -11,6 +11,7 @@
 #define DBO_APP_RESULT_H
 
 #include "app/experiment.h"
+#include "app/footprint.h"
 #include "app/json_write.h"
 #include "core/metrics.h"
 #include "core/notation.h"
@@ -31,6 +32,8 @@ typedef struct dbo_result {
     const dbo_split_cost *split_cost; /* NULL: not split */
     const dbo_notation *notation;     /* of the step as decided; NULL: it has no transfers */
     const dbo_memory_use *memory_off, *memory_on;   /* NULL: not known; memory_on as `on` */
+    const dbo_footprint *footprint;                 /* of the fullest rank; NULL: fixed costs */
+    uint32_t left_out;                              /* kinds of ops, by bit, that `on` lacks */
     uint32_t num_ranks, num_ubatches;               /* of the slices */
     const dbo_ubatch_slice *slices, *slices_padded; /* (num_ranks, num_ubatches); NULL: not split */
 } dbo_result;
@@ -38,8 +41,11 @@ typedef struct dbo_result {
 /* One object; the caller begins and finishes the writer. */
 void dbo_result_json(const dbo_result *result, dbo_json_writer *out);
 
-/* "Decision  split: ...", one line. */
+/* "Decision  split: ...", one line; "Memory   ...", with a model; and a line for each reason not to
+ * take the numbers for a speed-up: a schedule that is not a whole layer, ops that it leaves out. */
 void dbo_result_decision(const dbo_result *result, dbo_strbuf *out);
+void dbo_result_memory(const dbo_result *result, dbo_strbuf *out);
+void dbo_result_warnings(const dbo_result *result, dbo_strbuf *out);
 /* Notation, table, cost of splitting. */
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out);
 

@@ -16,7 +16,10 @@
  * order of magnitude and no more. Every step pays it, with and without DBO. */
 #define EXCHANGE_HOP_NS (15 * DBO_NS_PER_US)
 
+typedef struct simulation simulation;
+
 typedef struct class_state {
+    simulation *simulation;
     dbo_rank rank;
     dbo_runner runner;
     dbo_cost_probe probe;
@@ -25,7 +28,7 @@ typedef struct class_state {
     uint32_t logical; /* the first rank that it stands for */
 } class_state;
 
-typedef struct simulation {
+struct simulation {
     const dbo_experiment *experiment;
     dbo_config config;
     dbo_hardware hardware;
@@ -36,7 +39,7 @@ typedef struct simulation {
     dbo_sim *sim;
     uint32_t num_classes;
     class_state *classes;
-} simulation;
+};
 
 /* ---- what stays equal folds ---- */
 
@@ -123,6 +126,16 @@ static dbo_fault *fault_of(simulation *s, bool with_dbo)
     return s->options->fault ? s->options->fault : &s->fault;
 }
 
+/* An op that no cost is given for does not exist, rather than take no time. A0, where a layer
+ * begins, and the transfers are always there; so is everything where data is looked at. */
+static void leave_out_free_ops(dbo_layer_costs *costs)
+{
+    static const dbo_op_kind kinds[] = {DBO_KIND_A1, DBO_KIND_MLP, DBO_KIND_SHARED, DBO_KIND_COPY};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (costs->op[kinds[i]].fixed_ns == 0)
+            costs->kernels[kinds[i]] = 0;
+}
+
 static void prepare(simulation *s, const dbo_experiment *experiment, bool with_dbo,
                     const dbo_simulate_options *options)
 {
@@ -142,6 +155,8 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
     if (experiment->has_fixed)
         dbo_fixed_costs_use(&experiment->fixed, ubatches > 1 ? ubatches : 1, &s->fixed,
                             &s->hardware);
+    if (experiment->has_fixed && !s->options->io)
+        leave_out_free_ops(&s->fixed);
     s->deployment = (dbo_deployment){
         .config = &s->config,
         .model = experiment->has_fixed ? NULL : &experiment->model,
@@ -159,22 +174,35 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
 
 /* ---- the run ---- */
 
-/* The rank comes late to its measured step, by as much as its seed says. */
-static void delay(simulation *s, uint32_t index)
+/* How late a rank comes, as options, a fault and its seed say. */
+static int64_t lateness_ns(const simulation *s, uint32_t index)
 {
     const dbo_fault *fault = s->deployment.fault;
     uint32_t rank = s->classes[index].logical;
-    if (s->options->late_ns > 0 && rank == s->options->late_rank)
-        dbo_sim_delay(s->sim, index, s->options->late_ns);
-    if (dbo_fault_is(fault, DBO_FAULT_LATE_RANK) && rank == fault->rank) {
-        s->deployment.fault->reached++;
-        dbo_sim_delay(s->sim, index, (int64_t)fault->late_us * DBO_NS_PER_US);
-    }
+    int64_t ns = s->options->late_ns > 0 && rank == s->options->late_rank ? s->options->late_ns : 0;
+    if (dbo_fault_is(fault, DBO_FAULT_LATE_RANK) && rank == fault->rank)
+        ns += (int64_t)fault->late_us * DBO_NS_PER_US;
     uint64_t most_ns = (uint64_t)dbo_ns_from_us(s->experiment->batch.jitter_us);
     dbo_prng prng;
     dbo_prng_init(&prng, s->experiment->seed, index);
-    if (most_ns > 0)
-        dbo_sim_delay(s->sim, index, (int64_t)dbo_prng_below(&prng, most_ns + 1));
+    return most_ns == 0 ? ns : ns + (int64_t)dbo_prng_below(&prng, most_ns + 1);
+}
+
+/* Late between the vote and the first launch of the measured step: before the vote, everybody would
+ * wait there, and nobody's transfers for anybody. */
+static dbo_status delay(void *self, const dbo_step_view *step, dbo_plan *plan, dbo_error *err)
+{
+    (void)plan;
+    (void)err;
+    const class_state *c = self;
+    simulation *s = c->simulation;
+    if (step->step != num_before(s->experiment))
+        return DBO_OK;
+    if (dbo_fault_is(s->deployment.fault, DBO_FAULT_LATE_RANK) &&
+        c->logical == s->deployment.fault->rank)
+        s->deployment.fault->reached++;
+    dbo_sim_delay(s->sim, c->rank.id, lateness_ns(s, c->rank.id));
+    return DBO_OK;
 }
 
 /* Have two requests of the list a block in common? */
@@ -218,11 +246,11 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     DBO_TRY(dbo_rank_init(&c->rank, index, &seam, s->config.executor, most > 1 ? most : 1,
                           dbo_sim_pool(s->sim), err));
     DBO_TRY(dbo_runner_init(&c->runner, &c->rank, &s->deployment, err));
+    c->simulation = s;
+    c->runner.hook = (dbo_plan_hook){.prepare = delay, .self = c};
     uint32_t measured = num_before(s->experiment);
     for (uint32_t step = 0; step <= measured; step++) {
         dbo_step_result_fini(&c->result);
-        if (step == measured)
-            delay(s, index);
         dbo_cost_probe_reset(&c->probe, step > 0 && c->result.ran == DBO_GRAPH_FULL);
         DBO_TRY(run_step(s, c, step, err));
     }
@@ -301,11 +329,12 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
     if (!out->results)
         return dbo_fail_memory(err, "the results");
     out->num_classes = s->num_classes;
-    uint32_t most = 0; /* class with the most tokens */
+    uint32_t most = 0; /* class with the most tokens; of several the least late, which waits */
     for (uint32_t c = 0; c < s->num_classes; c++) {
         out->results[c] = s->classes[c].result;
         memset(&s->classes[c].result, 0, sizeof s->classes[c].result);
-        if (out->results[c].num_tokens > out->results[most].num_tokens)
+        int32_t more = out->results[c].num_tokens - out->results[most].num_tokens;
+        if (more > 0 || (more == 0 && lateness_ns(s, c) < lateness_ns(s, most)))
             most = c;
     }
     DBO_TRY(copy_vote(s, out, err));
@@ -331,6 +360,34 @@ static dbo_status run_one(const dbo_experiment *experiment, const dbo_simulate_o
         status = collect(&s, shown, out, err);
     simulation_fini(&s);
     return status;
+}
+
+/* ---- does it fit, and is it all there ---- */
+
+/* The fullest rank's memory, with what its step as decided took. */
+static dbo_status weigh(const dbo_experiment *experiment, dbo_outcome *o, dbo_error *err)
+{
+    const dbo_simulated *run = o->split ? &o->on : &o->off;
+    for (uint32_t c = 0; c < run->num_classes; c++) {
+        dbo_footprint f;
+        DBO_TRY(dbo_footprint_of_rank(experiment, run->first_rank[c], &f, err));
+        f.step_bytes = (double)run->results[c].memory.peak_reserved_bytes;
+        if (c == 0 || dbo_footprint_bytes(&f) > dbo_footprint_bytes(&o->footprint))
+            o->footprint = f;
+    }
+    return dbo_footprint_check(&o->footprint, experiment, err);
+}
+
+/* Kinds of ops that ran in the measured step, by bit. */
+static uint32_t kinds_of(const dbo_simulated *run)
+{
+    uint32_t kinds = 0;
+    for (uint64_t i = 0; i < run->trace.num_spans; i++) {
+        dbo_op_id id = dbo_trace_span(&run->trace, i)->id;
+        if (dbo_op_id_step(id) == run->measured && dbo_op_id_kind(id) < DBO_KIND_COUNT)
+            kinds |= 1u << dbo_op_id_kind(id);
+    }
+    return kinds;
 }
 
 /* ---- the outcome ---- */
@@ -364,6 +421,8 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
         dbo_split_cost_compute(&o->split_cost, &o->off.sums, &o->on.sums);
         DBO_TRY(copy_slices(experiment, o, err));
     }
+    if (!experiment->has_fixed)
+        DBO_TRY(weigh(experiment, o, err));
     dbo_error none = {0};
     o->has_notation =
         dbo_notation_init(&o->notation, &o->on.trace, o->rank, o->on.measured, &none) == DBO_OK;
@@ -379,6 +438,8 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
         .notation = o->has_notation ? &o->notation : NULL,
         .memory_off = experiment->has_fixed ? NULL : &result_of(&o->off, o->rank)->memory,
         .memory_on = experiment->has_fixed || !o->split ? NULL : &shown->memory,
+        .footprint = experiment->has_fixed ? NULL : &o->footprint,
+        .left_out = o->split ? kinds_of(&o->off) & ~kinds_of(&o->on) : 0,
         .num_ranks = experiment->config.data_parallel_size,
         .num_ubatches = o->split ? shown->cut.num_ubatches : 0,
         .slices = o->slices,
@@ -391,6 +452,10 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
                         dbo_outcome *outcome, dbo_error *err)
 {
     memset(outcome, 0, sizeof *outcome);
+    if (!experiment->has_fixed) {
+        DBO_TRY(dbo_footprint_of(experiment, &outcome->footprint, err));
+        DBO_TRY(dbo_footprint_check(&outcome->footprint, experiment, err));
+    }
     dbo_status status = run_one(experiment, options, false, &outcome->rank, &outcome->off, err);
     if (status == DBO_OK)
         status = run_one(experiment, options, true, &outcome->rank, &outcome->on, err);

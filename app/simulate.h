@@ -1,8 +1,8 @@
 /* simulate.h: runs an experiment on the simulator, without and with DBO, and measures both.
  *
  * Ranks with equal batches are folded into one simulated rank. The last step of a run is measured;
- * those before it (one like it, or as the experiment says) capture graphs and warm up. The outcome
- * owns its traces.
+ * those before it (one like it, or as the experiment says) capture graphs and warm up. What does
+ * not fit into the GPUs is refused (footprint.h). The outcome owns its traces.
  *
  *     dbo_outcome outcome;
  *     DBO_TRY(dbo_simulate(&experiment, &options, &outcome, err));
@@ -13,6 +13,7 @@
 #define DBO_APP_SIMULATE_H
 
 #include "app/experiment.h"
+#include "app/footprint.h"
 #include "app/result.h"
 #include "core/log.h"
 #include "core/metrics.h"
@@ -32,7 +33,7 @@ typedef struct dbo_simulate_options {
     dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
     void *attach_self;
     /* As it could have been: */
-    uint32_t late_rank; /* begins its measured step so much later */
+    uint32_t late_rank; /* launches its measured step so much later */
     int64_t late_ns;    /* 0: nobody does */
     uint32_t arrival;   /* order of the requests of a rank that have no block in common: 0 as
                          * given, 1 reversed, 2 rotated by one */
@@ -68,11 +69,12 @@ typedef struct dbo_simulated {
 
 typedef struct dbo_outcome {
     dbo_simulated off, on;
-    uint32_t rank; /* shown: the first of those with the most tokens */
+    uint32_t rank; /* shown: of those with the most tokens the first; with jitter the least late */
     bool split;
     dbo_split_cost split_cost;
     dbo_notation notation;
     bool has_notation;
+    dbo_footprint footprint;                  /* of the fullest rank; with a model */
     dbo_ubatch_slice *slices, *slices_padded; /* (dp size, num_ubatches) */
     dbo_result result;                        /* a view of all this */
 } dbo_outcome;

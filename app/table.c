@@ -114,9 +114,15 @@ static int decimals_of(const dbo_table *table, uint32_t column)
     return largest >= 100 ? 1 : largest >= 1 ? 2 : 3;
 }
 
+/* Digits of a number from so much on would be those of its binary form. */
+#define LONGEST_PLAIN 1e15
+
 static void add_cell(const dbo_cell *cell, int decimals, dbo_strbuf *out)
 {
-    if (cell->kind == DBO_CELL_NUMBER)
+    bool is_long = cell->number >= LONGEST_PLAIN || cell->number <= -LONGEST_PLAIN;
+    if (cell->kind == DBO_CELL_NUMBER && is_long)
+        dbo_strbuf_printf(out, "%.6g", cell->number);
+    else if (cell->kind == DBO_CELL_NUMBER)
         dbo_strbuf_printf(out, "%.*f", decimals, cell->number);
     else
         dbo_strbuf_add(out, cell->kind == DBO_CELL_TEXT ? cell->text : "-");

@@ -61,7 +61,7 @@ typedef struct dbo_request_list {
 
 typedef struct dbo_workload {
     dbo_workload_kind kind;
-    double jitter_us; /* a rank begins its step up to this late, uniformly, from the seed */
+    double jitter_us; /* after the vote a rank is up to this late, uniformly, from the seed */
     dbo_per_rank num_tokens, context_len, prompt_len;
     dbo_request_list *lists; /* REQUESTS: as given. After _expand: the distinct lists */
     uint32_t num_lists;

@@ -41,6 +41,41 @@ void dbo_template_release(dbo_template *t)
     free(t);
 }
 
+/* ---- places ---- */
+
+dbo_status dbo_template_set_path(dbo_template *t, const char *path, dbo_error *err)
+{
+    t->path = dbo_arena_copy_string(&t->arena, path);
+    return t->path ? DBO_OK : dbo_fail_memory(err, "a schedule");
+}
+
+bool dbo_template_is_placed(const dbo_template *t, const dbo_error *err)
+{
+    size_t length = t->path ? strlen(t->path) : 0;
+    return length > 0 && strncmp(err->message, t->path, length) == 0 && err->message[length] == ':';
+}
+
+dbo_status dbo_template_refuse(const dbo_template *t, uint32_t ubatch, uint32_t line,
+                               const char *hint, const char *sentence, dbo_error *err)
+{
+    dbo_fail(err, DBO_REFUSED, hint, "schedule %s, ubatch %u: %s", t->name, ubatch, sentence);
+    if (line > 0 && t->path)
+        dbo_error_prefix(err, "%s:%u", t->path, line);
+    else if (line > 0)
+        dbo_error_prefix(err, "line %u", line);
+    return DBO_REFUSED;
+}
+
+const char *dbo_template_kind_name(uint32_t kind)
+{
+    switch (kind) {
+    case DBO_KIND_DISPATCH: return "dispatch";
+    case DBO_KIND_COMBINE: return "combine";
+    case DBO_KIND_SHARED: return "S";
+    default: return dbo_op_kind_name((dbo_op_kind)kind);
+    }
+}
+
 /* ---- growing ---- */
 
 static void fail_memory(dbo_template *t)

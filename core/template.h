@@ -34,8 +34,9 @@ typedef struct dbo_template {
     uint32_t num_layers;         /* that its writer has in mind; 0: not said */
     dbo_program_builder builder; /* while it grows */
     dbo_program program;         /* once finished */
+    const char *path;            /* of the file that the lines are of; or NULL */
     uint32_t *lines[DBO_MAX_UBATCHES], cap_lines[DBO_MAX_UBATCHES];
-    dbo_arena arena;       /* names of streams */
+    dbo_arena arena;       /* names of streams, path */
     dbo_schedule schedule; /* once finished */
 } dbo_template;
 
@@ -48,6 +49,11 @@ dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_e
 dbo_template *dbo_template_retain(dbo_template *t); /* returns t; NULL is fine */
 void dbo_template_release(dbo_template *t);         /* NULL is fine */
 
+/* Copies the path, which sentences then begin with: "path:7: schedule mine, ubatch 0: ...". */
+dbo_status dbo_template_set_path(dbo_template *t, const char *path, dbo_error *err);
+/* Does the error's sentence say already where in this template's file it is about? */
+bool dbo_template_is_placed(const dbo_template *t, const dbo_error *err);
+
 /* Appends an instruction; `line` 0: not known. Failures are kept for _finish. */
 void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32_t line);
 /* Hands the builder's program over, its numbers checked. */
@@ -59,6 +65,15 @@ dbo_status dbo_template_finish(dbo_template *t, dbo_error *err);
  * records. O(instructions). */
 dbo_status dbo_template_check(const dbo_template *t, dbo_error *err);
 
+/* Is it a whole layer? `kinds` has a bit (1u << kind) for each of A0, A1, DISPATCH, MLP, COMBINE
+ * and SHARED that the layer at hand has. DBO_REFUSED, with a sentence, unless for every ubatch
+ * - each of these is there, once a layer, whoever's turn it is in;
+ * - they are issued in the order of the data: A0, A1, DISPATCH, MLP, COMBINE, with SHARED after A1
+ *   and before the next A0; turns are played as above;
+ * - the device cannot run one before what it reads has been computed or has arrived: streams,
+ *   events, finishes and hooks are looked at by the checker (check/check.h). (template_data.c) */
+dbo_status dbo_template_check_data(const dbo_template *t, uint32_t kinds, dbo_error *err);
+
 /* Are both the same but for line numbers? Else *ubatch and *index name the first difference. */
 bool dbo_template_equal(const dbo_template *a, const dbo_template *b, uint32_t *ubatch,
                         uint32_t *index);
@@ -66,5 +81,15 @@ bool dbo_template_equal(const dbo_template *a, const dbo_template *b, uint32_t *
 /* The schedule's `build`, for who has no dbo_schedule: self is the template. */
 dbo_status dbo_template_build(const void *self, const dbo_layer_costs *costs,
                               const dbo_build_options *options, dbo_program *out, dbo_error *err);
+
+/* ---- between template_check.c and template_data.c ---- */
+
+/* dbo_template_check that also follows the order of `kinds`. */
+dbo_status dbo_template_play(const dbo_template *t, uint32_t kinds, dbo_error *err);
+/* How a schedule's writer calls the kind: "MLP", "S", "dispatch". */
+const char *dbo_template_kind_name(uint32_t kind);
+/* "path:line: schedule mine, ubatch 0: sentence" as DBO_REFUSED; line 0: not known. */
+dbo_status dbo_template_refuse(const dbo_template *t, uint32_t ubatch, uint32_t line,
+                               const char *hint, const char *sentence, dbo_error *err);
 
 #endif

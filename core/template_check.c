@@ -19,24 +19,26 @@ typedef struct part {
     uint16_t hook; /* handle to receive, if hooked */
 } part;
 
+/* How far the tokens of an ubatch have come in their layer. */
+typedef struct tokens {
+    uint8_t stage; /* of chain[]: the next */
+    bool shared;   /* SHARED is over */
+} tokens;
+
 typedef struct play {
     const dbo_template *t;
     uint8_t *flying;  /* by handle: posted and not received */
     uint32_t *posted; /* by handle: line of the last post, plus 1 */
     uint16_t *owner;  /* by handle: the ubatch that posted it */
     part parts[DBO_MAX_UBATCHES];
+    uint32_t kinds; /* whose order counts, by bit */
+    tokens tokens[DBO_MAX_UBATCHES];
 } play;
 
-/* "schedule mine, ubatch 0, line 7: " is put before the sentence. */
 static dbo_status refuse(const play *p, uint32_t ubatch, const char *hint, dbo_error *err,
                          const char *sentence)
 {
-    uint32_t line = p->parts[ubatch].line;
-    if (line == 0)
-        return dbo_fail(err, DBO_REFUSED, hint, "schedule %s, ubatch %u: %s", p->t->name, ubatch,
-                        sentence);
-    return dbo_fail(err, DBO_REFUSED, hint, "schedule %s, ubatch %u, line %u: %s", p->t->name,
-                    ubatch, line, sentence);
+    return dbo_template_refuse(p->t, ubatch, p->parts[ubatch].line, hint, sentence, err);
 }
 
 static dbo_status receive(play *p, uint32_t ubatch, uint16_t handle, dbo_error *err)
@@ -88,12 +90,64 @@ static dbo_status post(play *p, uint32_t ubatch, uint16_t index, dbo_error *err)
     return DBO_OK;
 }
 
+/* ---- the order of the data ---- */
+
+static const dbo_op_kind chain[] = {DBO_KIND_A0, DBO_KIND_A1, DBO_KIND_DISPATCH, DBO_KIND_MLP,
+                                    DBO_KIND_COMBINE};
+#define CHAIN        (sizeof chain / sizeof chain[0])
+#define AFTER_ROUTER 2u /* stage from which on SHARED has its input */
+
+static void skip_missing(const play *p, tokens *at)
+{
+    while (at->stage < CHAIN && !(p->kinds >> chain[at->stage] & 1u))
+        at->stage++;
+}
+
+/* An op of `owner`'s tokens is issued in `ubatch`'s turn. */
+static dbo_status follow(play *p, uint32_t ubatch, dbo_op_id id, dbo_error *err)
+{
+    dbo_op_kind kind = (dbo_op_kind)dbo_op_id_kind(id);
+    tokens *at = &p->tokens[dbo_op_id_ubatch(id)];
+    bool has_shared = p->kinds >> DBO_KIND_SHARED & 1u;
+    char sentence[160];
+    const char *expected = NULL;
+    if (!(p->kinds >> kind & 1u))
+        return DBO_OK;
+    skip_missing(p, at);
+    if (kind == DBO_KIND_SHARED) {
+        if (at->stage >= AFTER_ROUTER && !at->shared) {
+            at->shared = true;
+            return DBO_OK;
+        }
+        expected = at->shared ? "A0 of the next layer" : dbo_template_kind_name(chain[at->stage]);
+    } else if (at->stage == CHAIN && has_shared && !at->shared) {
+        expected = dbo_template_kind_name(DBO_KIND_SHARED);
+    } else {
+        if (at->stage == CHAIN) {
+            *at = (tokens){0};
+            skip_missing(p, at);
+        }
+        if (chain[at->stage] == kind) {
+            at->stage++;
+            return DBO_OK;
+        }
+        expected = dbo_template_kind_name(chain[at->stage]);
+    }
+    snprintf(sentence, sizeof sentence, "%s of ubatch %u is issued before its %s",
+             dbo_template_kind_name(kind), dbo_op_id_ubatch(id), expected);
+    return refuse(p, ubatch, "The order of the data is A0, A1, dispatch, MLP, combine; S after A1.",
+                  err, sentence);
+}
+
 static dbo_status step(play *p, uint32_t ubatch, const dbo_instr *instr, dbo_error *err)
 {
     switch ((dbo_code)instr->code) {
     case DBO_CODE_HOOK_SET: return set_hook(p, ubatch, instr->index, err);
     case DBO_CODE_HOOK_RUN: return run_hook(p, ubatch, err);
-    case DBO_CODE_A2A_POST: return post(p, ubatch, instr->index, err);
+    case DBO_CODE_OP: return follow(p, ubatch, p->t->program.ops[instr->index].id_bits, err);
+    case DBO_CODE_A2A_POST:
+        DBO_TRY(follow(p, ubatch, p->t->program.posts[instr->index].id_bits, err));
+        return post(p, ubatch, instr->index, err);
     case DBO_CODE_A2A_FINISH: return receive(p, ubatch, instr->index, err);
     case DBO_CODE_HOST_WAIT:
         if (instr->wait_event || p->flying[instr->index])
@@ -206,9 +260,9 @@ static dbo_status check_events(play *p, dbo_error *err)
     return status;
 }
 
-dbo_status dbo_template_check(const dbo_template *t, dbo_error *err)
+dbo_status dbo_template_play(const dbo_template *t, uint32_t kinds, dbo_error *err)
 {
-    play p = {.t = t};
+    play p = {.t = t, .kinds = kinds};
     size_t handles = (size_t)t->program.num_handles + 1;
     p.flying = calloc(handles, sizeof *p.flying);
     p.posted = calloc(handles, sizeof *p.posted);
@@ -225,4 +279,9 @@ dbo_status dbo_template_check(const dbo_template *t, dbo_error *err)
     free(p.posted);
     free(p.owner);
     return status;
+}
+
+dbo_status dbo_template_check(const dbo_template *t, dbo_error *err)
+{
+    return dbo_template_play(t, 0, err);
 }

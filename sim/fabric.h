@@ -13,6 +13,9 @@
  *     NVLink bytes count the own rank's, as measured bandwidths do. Between nodes NVLink reaches
  *     ht_forward_fraction, and half of the SMs forward while the others send.
  *
+ * ht_alpha bounds small transfers from below, on one node as well: 64 rows of 4 KiB are 1.5 us of
+ * xGMI beside 30 us of latency, so that dispatch and combine of two ranks take nearly the same.
+ *
  * Calibrated on the figures that DeepEP publishes for H800 (docs/legacy.md, README.md there);
  * tests/test_fabric.c prints each with its error. Pure; any thread; no libm.
  */

@@ -117,7 +117,8 @@ static void lists_that_are_none(void **state)
         const char *requests, *words;
     } cases[] = {
         {"{ { num_tokens = 4 } }", "unknown key 'num_tokens' in a request"},
-        {"{ num_scheduled = 4 }", "requests is a list, but it has a key 'num_scheduled'"},
+        {"{ num_scheduled = 4 }",
+         "'num_scheduled' is a key of a request, but stands in a list of requests"},
         {"{ { { num_scheduled = 4 }, rank = 3 }, {} }", "one has no name"},
         {"{ { num_scheduled = 4 }, [3] = { num_scheduled = 4 } }", "it has gaps"},
         {"{ { num_scheduled = 0 } }", "num_scheduled is 0"},

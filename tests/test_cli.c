@@ -130,6 +130,7 @@ static void interruption_is_130(void **state)
                  "return dbo.experiment { nodes = 8, gpus_per_node = 8, layers = 900,\n"
                  "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
                  "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
+                 "  max_num_seqs = 4096,\n"
                  "  batch = dbo.decode { num_tokens = tokens } }\n");
     assert_int_equal(run_and_interrupt(interrupted, writes_a_file), 130);
     assert_string_equal(complained, "dbo: interrupted\n");

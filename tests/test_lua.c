@@ -189,6 +189,74 @@ static void mistakes_carry_their_line(void **state)
                    "sentence");
 }
 
+/* A request never vanishes because of a key: with any name in it, a table is one. */
+static void unknown_keys_of_requests_are_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *requests, *sentence;
+    } cases[] = {
+        {"{ num_schedule = 64 }",
+         "unknown key 'num_schedule' in a request, did you mean 'num_scheduled'?"},
+        {"{ num_scheduled = 4 }, { num_schedule = 64 }",
+         "unknown key 'num_schedule' in a request, did you mean 'num_scheduled'?"},
+        {"{ { num_scheduled = 4 } }, { { prefx = 'a', num_scheduled = 64 } }",
+         "unknown key 'prefx' in a request, did you mean 'prefix'?"},
+        {"num_schedule = 64", "unknown key 'num_schedule' in a request, did you mean "
+                              "'num_scheduled'?"},
+        {"num_scheduled = 64",
+         "'num_scheduled' is a key of a request, but stands in a list of requests"},
+        {"{ { num_scheduled = 4 } }, { id = 3 }",
+         "'id' is a key of a request, but stands in a list of requests"},
+        {"[3] = { num_scheduled = 4 }",
+         "a list of requests has a hole: it is counted 1, 2, 3, ..."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256], sentence[160];
+        snprintf(text, sizeof text, HEAD "dbo.batch { requests = { %s } }\n", cases[i].requests);
+        snprintf(sentence, sizeof sentence, "t.lua:2: %s", cases[i].sentence);
+        expect_failure(text, DBO_INVALID, sentence);
+    }
+}
+
+#define COSTS HEAD "return dbo.experiment { costs = dbo.fixed { A = 9 }, gpus_per_node = 2,\n"
+
+static void a_batch_is_one_that_a_scheduler_would_give(void **state)
+{
+    (void)state;
+    dbo_experiment e;
+    expect_failure(COSTS "  batch = dbo.decode { num_tokens = { 256, 257 } } }\n", DBO_INVALID,
+                   "t.lua:3: rank 1 has 257 requests in the step, but max_num_seqs is 256");
+    expect_failure(COSTS "  batch = dbo.prefill { num_tokens = 8193 } }\n", DBO_INVALID,
+                   "t.lua:3: rank 0 has 8193 tokens in the step, but max_num_batched_tokens is "
+                   "8192");
+    expect_failure(COSTS "  num_speculative_tokens = 3, max_num_seqs = 40,\n"
+                         "  max_num_batched_tokens = 100, batch = dbo.decode { num_tokens = 104 "
+                         "} }\n",
+                   DBO_INVALID,
+                   "t.lua:4: rank 0 has 104 tokens in the step, but max_num_batched_tokens is 100");
+    assert_int_equal(load_sets(COSTS "  max_num_seqs = 257,\n"
+                                     "  batch = dbo.decode { num_tokens = { 256, 257 } } }\n",
+                               NULL, 0, &e, NULL),
+                     DBO_OK);
+    dbo_experiment_fini(&e);
+}
+
+/* One fixed cost beside a model would silently make all others 0. */
+static void costs_replace_a_model_as_a_whole(void **state)
+{
+    (void)state;
+    dbo_experiment e;
+    const char *set = "costs.A=12";
+    expect_set_failure("costs.D=5",
+                       "--set costs.D=5: costs.D cannot be set alone: costs come from the model "
+                       "here, and fixed ones would make all others 0");
+    assert_int_equal(
+        load_sets(COSTS "batch = dbo.decode { num_tokens = 4 } }\n", &set, 1, &e, NULL), DBO_OK);
+    assert_true(e.fixed.a0_us == 6);
+    dbo_experiment_fini(&e);
+}
+
 static void bases_may_not_run_in_a_circle(void **state)
 {
     (void)state;
@@ -335,6 +403,9 @@ int main(void)
         cmocka_unit_test(fixed_costs_need_no_model),
         cmocka_unit_test(overrides_come_after_the_script),
         cmocka_unit_test(mistakes_carry_their_line),
+        cmocka_unit_test(unknown_keys_of_requests_are_errors),
+        cmocka_unit_test(a_batch_is_one_that_a_scheduler_would_give),
+        cmocka_unit_test(costs_replace_a_model_as_a_whole),
         cmocka_unit_test(bases_may_not_run_in_a_circle),
         cmocka_unit_test(only_harmless_globals_are_there),
         cmocka_unit_test(runaway_scripts_end),

@@ -87,6 +87,22 @@ static void spans_are_read_one_at_a_time(void **state)
            "fine");
 }
 
+/* A rank that is late after the vote makes its peers' transfers wait; the one shown waits. */
+static void late_ranks_are_waited_for(void **state)
+{
+    (void)state;
+    expect(HEAD "same(dbo.run(e).waiting_us, 0.0)\n"
+                "local b = dbo.decode { num_tokens = 64, jitter_us = 500 }\n"
+                "for _, seed in ipairs { 0, 2, 3 } do\n"
+                "  for _, a2a in ipairs { 'deepep_low_latency', 'deepep_high_throughput' } do\n"
+                "    local r = dbo.run(e, { batch = b, seed = seed, all2all_backend = a2a })\n"
+                "    same(r.waiting_us > 0, true) same(r.exposed_waiting_us > 0, true)\n"
+                "    same(r.without_dbo.exposed_waiting_us > 0, true)\n"
+                "    same(r.exposed_waiting_us <= 500, true)\n"
+                "  end\nend\n" FINE,
+           "fine");
+}
+
 static void overrides_are_keys_as_set_takes_them(void **state)
 {
     (void)state;
@@ -259,6 +275,7 @@ int main(void)
         cmocka_unit_test(results_have_the_metrics),
         cmocka_unit_test(slices_begin_with_0),
         cmocka_unit_test(spans_are_read_one_at_a_time),
+        cmocka_unit_test(late_ranks_are_waited_for),
         cmocka_unit_test(overrides_are_keys_as_set_takes_them),
         cmocka_unit_test(the_command_line_comes_first),
         cmocka_unit_test(later_changes_of_tables_do_not_count),

@@ -138,15 +138,17 @@ static void data_is_not_there_to_depend_on(void **state)
     expect_refusal(LAYER(DISPATCH "u.op(d.tokens)\n"), handle);
     expect_refusal(LAYER(DISPATCH "for i = 1, #d do u.yield() end\n"), handle);
     expect_refusal(LAYER(DISPATCH "u.op(tostring(d))\n"), handle);
-    expect_refusal(HEAD "local n = 0\n"
-                        "local s = dbo.schedule { name = 'mine', layer = function(u)\n"
-                        "n = n + 1\n"
-                        "for i = 1, n do u.op('A0') end end }\n" TAIL,
-                   "t.lua:3: schedule mine is not the same when it is recorded twice: ubatch 0 "
-                   "differs from instruction 1 on (line 0)");
-    expect_refusal(LAYER("u.op { name = 'x', us = math.random() }\n"),
-                   "t.lua:2: schedule mine is not the same when it is recorded twice: ubatch 0 "
-                   "differs from instruction 0 on (line 3)");
+    expect_refusal(
+        HEAD "local n = 0\n"
+             "local s = dbo.schedule { name = 'mine', layer = function(u)\n"
+             "n = n + 1\n"
+             "for i = 1, n do u.op('A0') end end }\n" TAIL,
+        "t.lua:5: schedule mine, ubatch 0: it is not the same when it is recorded twice: "
+        "it differs from instruction 1 on");
+    expect_refusal(
+        LAYER("u.op { name = 'x', us = math.random() }\n"),
+        "t.lua:3: schedule mine, ubatch 0: it is not the same when it is recorded twice: "
+        "it differs from instruction 0 on");
     expect_refusal(HEAD "local kept\nlocal s = dbo.schedule { name = 'mine', layer = function(u)\n"
                         "kept = kept or u.post('dispatch')\nu.finish(kept) end }\n" TAIL,
                    "t.lua:5: a handle belongs to the ubatch that made it, and cannot be carried to "
@@ -195,24 +197,24 @@ static void schedules_that_cannot_run_are_refused(void **state)
 {
     (void)state;
     expect_refusal(LAYER("u.op('A0') u.yield()\nif u.id == 0 then u.yield() end\n"),
-                   "t.lua:2: schedule mine, ubatch 0, line 4: waits for its turn for ever: it "
+                   "t.lua:4: schedule mine, ubatch 0: waits for its turn for ever: it "
                    "yields 2 times a layer, ubatch 1 1 times");
     expect_refusal(LAYER("u.post('dispatch')\nu.yield()\n"),
-                   "t.lua:2: schedule mine, ubatch 0, line 3: this transfer is posted again, but "
+                   "t.lua:3: schedule mine, ubatch 0: this transfer is posted again, but "
                    "nobody has received the last one");
     expect_refusal(LAYER(DISPATCH "u.finish(d)\nu.finish(d)\n"),
-                   "t.lua:2: schedule mine, ubatch 0, line 5: a transfer is received that has not "
+                   "t.lua:5: schedule mine, ubatch 0: a transfer is received that has not "
                    "been posted");
     expect_refusal(LAYER(DISPATCH "u.register_recv_hook(d)\n"
                                   "u.register_recv_hook(u.post('combine'))\nu.yield()\n"
                                   "u.maybe_run_recv_hook()\n"),
-                   "t.lua:2: schedule mine, ubatch 0, line 5: the receive hook displaces one that "
+                   "t.lua:5: schedule mine, ubatch 0: the receive hook displaces one that "
                    "has not been run: its transfer would never be received");
     expect_refusal(LAYER("u.op('A0')\nu.wait('never')\n"),
-                   "t.lua:2: schedule mine, ubatch 0, line 4: waits for an event that nobody "
+                   "t.lua:4: schedule mine, ubatch 0: waits for an event that nobody "
                    "records");
     expect_refusal(LAYER(DISPATCH "u.finish(d)\nu.host_wait(d)\n"),
-                   "t.lua:2: schedule mine, ubatch 0, line 5: the host waits for a transfer that "
+                   "t.lua:5: schedule mine, ubatch 0: the host waits for a transfer that "
                    "is not in flight");
 }
 

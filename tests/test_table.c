@@ -112,6 +112,44 @@ static void plots_are_drawn(void **state)
     dbo_table_fini(&table);
 }
 
+/* The distance of two finite numbers, and their ratio, need not be finite. */
+static void plots_of_huge_numbers_stay_inside(void **state)
+{
+    (void)state;
+    static const double numbers[][2] = {{5e-324, 1e308}, {1, -1e308}, {1e308, 1e308}};
+    dbo_table table = {0};
+    dbo_strbuf out;
+    dbo_error err = {0};
+    assert_int_equal(dbo_table_add_column(&table, "x", -1, &err), DBO_OK);
+    assert_int_equal(dbo_table_add_column(&table, "y", -1, &err), DBO_OK);
+    for (uint32_t r = 0; r < 3; r++) {
+        assert_int_equal(dbo_table_add_row(&table, &err), DBO_OK);
+        for (uint32_t c = 0; c < 2; c++) {
+            const dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = numbers[r][c]};
+            assert_int_equal(dbo_table_put(&table, c, cell, &err), DBO_OK);
+        }
+    }
+    dbo_strbuf_init(&out);
+    const dbo_plot plot = {
+        .log_x = true, .ascii = true, .num_series = 1, .series = {1}, .width = 21, .height = 4};
+    assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_OK);
+    assert_string_equal(dbo_strbuf_text(&out),
+                        "           * y\n"
+                        "    1e+308 +*.                 .*\n"
+                        " 3.33e+307 +  ....         ....\n"
+                        "-3.33e+307 +     ....   ....\n"
+                        "   -1e+308 +         .*..\n"
+                        "           +---------------------\n"
+                        "            4.9407e-324  x (equal ratios) 1e+308\n");
+    dbo_strbuf_clear(&out);
+    dbo_table_csv(&table, &out);
+    dbo_table_print(&table, true, &out);
+    assert_non_null(strstr(dbo_strbuf_text(&out), "1e+308"));
+    assert_true(dbo_text_columns(dbo_strbuf_text(&out)) < 200);
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+}
+
 /* ---- from scripts ---- */
 
 /* Runs a script that only prints; what it printed, or its error's sentence. */
@@ -169,9 +207,8 @@ static void scripts_fill_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_line_up),
-        cmocka_unit_test(csv_is_quoted),
-        cmocka_unit_test(plots_are_drawn),
+        cmocka_unit_test(columns_line_up),     cmocka_unit_test(csv_is_quoted),
+        cmocka_unit_test(plots_are_drawn),     cmocka_unit_test(plots_of_huge_numbers_stay_inside),
         cmocka_unit_test(scripts_fill_tables),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);

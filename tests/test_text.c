@@ -291,11 +291,13 @@ static void the_table(void **state)
     make_pair(&p, hand_ll, 2);
     p.on_metrics.hidden_fraction.present = false;
     dbo_strbuf_init(&out);
-    dbo_report_metrics(&out, &p.off_metrics, &p.on_metrics, (dbo_text_style){.ascii = true});
+    dbo_report_metrics(&out, &p.off_metrics, &p.on_metrics,
+                       dbo_metrics_speedup(&p.off_metrics, &p.on_metrics),
+                       (dbo_text_style){.ascii = true});
     expect_golden(&out, "table.txt");
     dbo_strbuf_fini(&out);
     dbo_strbuf_init(&out);
-    dbo_report_metrics(&out, &p.off_metrics, NULL, (dbo_text_style){0});
+    dbo_report_metrics(&out, &p.off_metrics, NULL, (dbo_quantity){0}, (dbo_text_style){0});
     assert_null(strstr(dbo_strbuf_text(&out), "DBO on"));
     assert_null(strstr(dbo_strbuf_text(&out), "speed-up"));
     dbo_strbuf_fini(&out);

@@ -25,12 +25,17 @@ void dbo_report_notation(dbo_strbuf *out, const dbo_notation *notation, dbo_text
     dbo_notation_style real = {.ascii = style.ascii};
     dbo_strbuf_printf(out, "layer %u as issued%s\n", notation->layer,
                       notation->steady ? "" : " (too few layers for a steady state)");
-    add_lines(out, notation, real);
-    if (notation->num_ubatches != 2)
-        return;
-    bool has_sends = false; /* the documents label only that schedule the other way round */
+    bool has_sends = false;
     for (uint32_t i = 0; i < notation->num_entries; i++)
         has_sends = has_sends || notation->entries[i].part == DBO_SPAN_SEND;
+    add_lines(out, notation, real);
+    /* Ops that a stream holds back until the transfer has ended stand in its cell all the same. */
+    if (!has_sends)
+        dbo_strbuf_add(out, "cells are issue order, not time: an op may wait for the transfer in "
+                            "its cell; see the timeline\n");
+    if (notation->num_ubatches != 2)
+        return;
+    /* The documents label only the schedule with sends the other way round. */
     dbo_strbuf_add(out, has_sends ? "with the documents' labels (0 and 1 exchanged)\n"
                                   : "with 0 and 1 exchanged\n");
     add_lines(out, notation, (dbo_notation_style){.ascii = style.ascii, .exchange = true});
@@ -94,7 +99,7 @@ static void add_row(dbo_strbuf *out, const char *key, const char *what, const db
 }
 
 void dbo_report_metrics(dbo_strbuf *out, const dbo_metrics *off, const dbo_metrics *on,
-                        dbo_text_style style)
+                        dbo_quantity speedup, dbo_text_style style)
 {
     dbo_strbuf_repeat(out, " ", NAME_COLUMNS);
     if (off != NULL)
@@ -109,7 +114,6 @@ void dbo_report_metrics(dbo_strbuf *out, const dbo_metrics *off, const dbo_metri
 #undef ROW
     if (off == NULL || on == NULL)
         return;
-    dbo_quantity speedup = dbo_metrics_speedup(off, on);
     add_left(out, "speed-up", NAME_COLUMNS);
     dbo_strbuf_repeat(out, " ", VALUE_COLUMNS);
     add_value(out, "speedup", speedup, style.ascii);

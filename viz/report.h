@@ -14,9 +14,10 @@
 /* Comp, Comm and Order with real ids and, for two ubatches, once more with 0 and 1 exchanged. */
 void dbo_report_notation(dbo_strbuf *out, const dbo_notation *notation, dbo_text_style style);
 
-/* One row a metric, a column each without and with DBO, and the speed-up. Either may be NULL. */
+/* One row a metric, a column each without and with DBO, and, if there are both, the speed-up, which
+ * the caller may not claim. Either may be NULL. */
 void dbo_report_metrics(dbo_strbuf *out, const dbo_metrics *off, const dbo_metrics *on,
-                        dbo_text_style style);
+                        dbo_quantity speedup, dbo_text_style style);
 
 void dbo_report_split_cost(dbo_strbuf *out, const dbo_split_cost *cost, dbo_text_style style);
 

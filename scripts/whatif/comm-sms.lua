@@ -18,7 +18,8 @@ local t = dbo.table {
   },
 }
 local best, best_sms
-for sms = 4, 40, 4 do
+local first, last = 4, 40
+for sms = first, last, 4 do
   local r = dbo.run(workload, { dbo_comm_sms = sms })
   t:add { sms, r.layer_us, r.compute_us, r.comm_us, r.exposed_comm_us, r.speedup }
   if not best or r.step_us < best then best, best_sms = r.step_us, sms end
@@ -27,3 +28,6 @@ t:print()
 t:plot { x = "comm SMs", y = "layer µs", kind = "bar", width = 50 }
 print("The shortest step, " .. math.floor(best / 1000 + 0.5) .. " ms, has " .. best_sms ..
   " SMs for transfers: set dbo_comm_sms = " .. best_sms .. ".")
+if best_sms == first or best_sms == last then
+  print("That is the edge of the sweep: beyond it the step may be shorter still.")
+end

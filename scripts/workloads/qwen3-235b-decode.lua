@@ -20,5 +20,5 @@ return dbo.experiment {
   all2all_backend = "deepep_low_latency",
   cudagraph_mode = "FULL",
 
-  batch = dbo.decode { num_tokens = 128, context_len = 8192 },
+  batch = dbo.decode { num_tokens = 128, context_len = 4096 },
 }
