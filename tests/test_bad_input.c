@@ -120,7 +120,7 @@ static void lists_that_are_none(void **state)
         {"{ num_scheduled = 4 }",
          "'num_scheduled' is a key of a request, but stands in a list of requests"},
         {"{ { { num_scheduled = 4 }, rank = 3 }, {} }", "one has no name"},
-        {"{ { num_scheduled = 4 }, [3] = { num_scheduled = 4 } }", "it has gaps"},
+        {"{ { num_scheduled = 4 }, [3] = { num_scheduled = 4 } }", "a list of requests has a hole"},
         {"{ { num_scheduled = 0 } }", "num_scheduled is 0"},
         {"{ { num_scheduled = 4, blocks = { 1 }, prefix = 'p' } }", "blocks beside a prefix"},
         {"{ { num_scheduled = 400, blocks = { 1 } } }", "blocks"},
