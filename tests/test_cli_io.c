@@ -160,6 +160,7 @@ static void signals_leave_no_half_files(void **state)
                          "return dbo.experiment { nodes = 256, gpus_per_node = 8, layers = 900,\n"
                          "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
                          "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
+                         "  max_num_seqs = 4096,\n"
                          "  batch = dbo.decode { num_tokens = tokens } }\n");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         assert_int_equal(run_and_signal(line, writes_result, numbers[i]), 128 + numbers[i]);
