@@ -163,7 +163,7 @@ static dbo_status queue_push(waiting_queue *queue, dbo_event event, dbo_block *b
 {
     if (queue->count == queue->cap) {
         uint32_t cap = queue->cap ? queue->cap * 2 : 16;
-        waiting_event *items = malloc(cap * sizeof *items);
+        waiting_event *items = cap > queue->cap ? malloc(cap * sizeof *items) : NULL;
         if (!items)
             return DBO_NO_MEMORY;
         for (uint32_t i = 0; i < queue->count; i++)

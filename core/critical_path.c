@@ -84,9 +84,8 @@ static int64_t longest_before(const walk *w, const dbo_span *span)
             continue;
         /* A prologue's and an epilogue's op may carry any layer number. */
         bool loose = kind == DBO_KIND_HEAD || k == DBO_KIND_EMBED;
-        if (((same >> k) & 1u) != 0 && before->layer == layer)
-            follow(&begin_ns, before, span->start_ns);
-        else if (((earlier >> k) & 1u) != 0 && (loose || before->layer < layer))
+        if ((((same >> k) & 1u) != 0 && before->layer == layer) ||
+            (((earlier >> k) & 1u) != 0 && (loose || before->layer < layer)))
             follow(&begin_ns, before, span->start_ns);
     }
     return begin_ns;

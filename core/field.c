@@ -1,6 +1,7 @@
 /* field.c: see field.h. Members are reached by offset and type; nothing here knows a struct. */
 #include "core/field.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const dbo_dtype_names[] = {"fp8", "bf16", "fp32", NULL};
@@ -87,14 +88,9 @@ static void list_choices(const dbo_field *field, char *out, size_t size)
     uint32_t count = choice_count(field);
     size_t used = 0;
     out[0] = '\0';
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && used < size; i++) {
         const char *join = i == 0 ? "" : i + 1 == count ? " or " : ", ";
-        size_t need = strlen(join) + strlen(field->choices[i]);
-        if (used + need + 1 > size)
-            return;
-        memcpy(out + used, join, strlen(join));
-        memcpy(out + used + strlen(join), field->choices[i], strlen(field->choices[i]) + 1);
-        used += need;
+        used += (size_t)snprintf(out + used, size - used, "%s%s", join, field->choices[i]);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char *const role_names[DBO_BUFFER_ROLES] = {[DBO_BUFFER_NONE] = "?",
-#define DBO_BUFFER_ROLE(role, name, what) [DBO_BUFFER_##role] = name,
+#define DBO_BUFFER_ROLE(role, name, what) [DBO_BUFFER_##role] = (name),
                                                          DBO_BUFFER_ROLES_TABLE(DBO_BUFFER_ROLE)
 #undef DBO_BUFFER_ROLE
 };
@@ -42,7 +42,8 @@ static void set(const size_build *b, dbo_buffer_role role, double rows, double b
 
 static double scale_bytes(const size_build *b)
 {
-    return 4.0 * (double)((b->model->hidden + DBO_FP8_GROUP - 1) / DBO_FP8_GROUP);
+    uint32_t groups = (b->model->hidden + DBO_FP8_GROUP - 1) / DBO_FP8_GROUP;
+    return 4.0 * groups;
 }
 
 /* MLA keeps queries and the latent row; prefill also unpacks keys and values of the new tokens. */

@@ -175,7 +175,8 @@ double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uin
         return bytes + 3.0 * hidden * model->dense_inter / tp_size * value;
     double expert = 3.0 * hidden * model->moe_inter * value;
     bytes += hidden * model->num_experts * dtype_bytes(DBO_BF16);
-    return bytes + expert * (model->num_experts / ep_size + (double)model->num_shared / tp_size);
+    uint32_t own = model->num_experts / ep_size;
+    return bytes + expert * (own + (double)model->num_shared / tp_size);
 }
 
 double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
