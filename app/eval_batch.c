@@ -6,6 +6,8 @@
 #include "core/slice.h"
 #include "core/veto.h"
 
+#define MAX_PADDED_REQS 1048576
+
 /* More would only be a slip in the file, and every one costs a result. */
 #define MAX_EVAL_UBATCHES 4096
 
@@ -90,7 +92,10 @@ static dbo_status read_split_batch(dbo_eval_case *c, dbo_ubatch_batch *batch, db
         return dbo_json_fail(err, c->in, NULL, "\"seq_lens\" must be an array, not null");
     DBO_TRY(dbo_eval_int(c->in, "num_tokens_padded", batch->query_start_loc[batch->num_reqs],
                          &batch->num_tokens_padded, err));
-    DBO_TRY(dbo_eval_int(c->in, "num_reqs_padded", batch->num_reqs, &batch->num_reqs_padded, err));
+    int64_t rows; /* which are written down, whatever fills them */
+    DBO_TRY(
+        dbo_json_need_int(c->in, "num_reqs_padded", batch->num_reqs, MAX_PADDED_REQS, &rows, err));
+    batch->num_reqs_padded = (int32_t)rows;
     DBO_TRY(dbo_eval_int(c->in, "num_ubatches", 1, &batch->num_ubatches, err));
     return check_ubatch_count(c->in, batch->num_ubatches, err);
 }
