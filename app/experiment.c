@@ -314,6 +314,19 @@ static dbo_status finish_schedule(dbo_experiment *e, const char **key, dbo_error
                     config->schedule, nearest ? nearest : names[0]);
 }
 
+/* The engine's own refusal, where the line of the script can still be said. */
+static dbo_status check_comm_sms(const dbo_experiment *e, dbo_error *err)
+{
+    const dbo_config *config = &e->config;
+    bool needed = e->has_hardware && e->hardware.comm_needs_sms &&
+                  config->all2all_backend == DBO_BACKEND_HT && dbo_config_use_ubatching(config);
+    if (!needed || !config->dbo_comm_sms_is_set || config->dbo_comm_sms < e->hardware.sms)
+        return DBO_OK;
+    return dbo_fail(err, DBO_INVALID, "Give an even number below the SMs of the GPU.",
+                    "dbo_comm_sms is %u, but %s has %u SMs", config->dbo_comm_sms, e->hardware.name,
+                    e->hardware.sms);
+}
+
 /* A scheduler gives no step more than these. */
 static dbo_status check_limits(const dbo_config *config, const dbo_workload *batch, dbo_error *err)
 {
@@ -386,6 +399,8 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, d
     DBO_TRY_GOTO(finish_cluster(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_model(experiment, &at_fault, err), done);
     DBO_TRY_GOTO(finish_config(&experiment->config, &at_fault, err), done);
+    at_fault = "dbo_comm_sms";
+    DBO_TRY_GOTO(check_comm_sms(experiment, err), done);
     DBO_TRY_GOTO(finish_schedule(experiment, &at_fault, err), done);
     at_fault = "batch";
     DBO_TRY_GOTO(need(experiment->batch.kind != DBO_WORKLOAD_NONE, "batch",

@@ -160,7 +160,7 @@ static dbo_status data_check_init(data_check *d, const dbo_template *t, uint32_t
     d->program.ops = copy_of(from->ops, from->num_ops, 0, sizeof *from->ops);
     d->program.posts = copy_of(from->posts, from->num_posts, 0, sizeof *from->posts);
     d->program.buffers = copy_of(from->buffers, from->num_buffers, more, sizeof *from->buffers);
-    d->handings = calloc((size_t)from->num_ubatches * DBO_KIND_COUNT, sizeof *d->handings);
+    d->handings = calloc((size_t)from->num_ubatches * DBO_KIND_COUNT + 1, sizeof *d->handings);
     if (!d->program.ops || !d->program.posts || !d->program.buffers || !d->handings) {
         data_check_fini(d);
         return dbo_fail_memory(err, "a schedule's check");

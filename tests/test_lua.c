@@ -168,6 +168,10 @@ static void mistakes_carry_their_line(void **state)
                         " all2all_backend = 'deepep_high_throughput',\n dbo_comm_sms = 7, " TAIL,
                    DBO_INVALID,
                    "t.lua:5: dbo_comm_sms is 7, but deepep_high_throughput uses its SMs in pairs");
+    expect_failure(HEAD "return dbo.experiment { model = 'deepseek-v3', hardware = 'H800',\n"
+                        " enable_dbo = true, all2all_backend = 'deepep_high_throughput',\n"
+                        " enable_expert_parallel = true, dbo_comm_sms = 132, " TAIL,
+                   DBO_INVALID, "t.lua:4: dbo_comm_sms is 132, but H800-SXM has 132 SMs");
     expect_failure(HEAD "return dbo.experiment { costs = dbo.fixed {},\n"
                         " schedule = 'mlp_shared_overlay', " TAIL,
                    DBO_INVALID,
