@@ -171,7 +171,7 @@ static void mistakes_carry_their_line(void **state)
     expect_failure(HEAD "return dbo.experiment { model = 'deepseek-v3', hardware = 'H800',\n"
                         " enable_dbo = true, all2all_backend = 'deepep_high_throughput',\n"
                         " enable_expert_parallel = true, dbo_comm_sms = 132, " TAIL,
-                   DBO_INVALID, "t.lua:4: dbo_comm_sms is 132, but H800-SXM has 132 SMs");
+                   DBO_INVALID, "t.lua:4: dbo_comm_sms is 132, the GPU has 132 SMs");
     expect_failure(HEAD "return dbo.experiment { costs = dbo.fixed {},\n"
                         " schedule = 'mlp_shared_overlay', " TAIL,
                    DBO_INVALID,
