@@ -323,7 +323,7 @@ static dbo_status check_comm_sms(const dbo_experiment *e, dbo_error *err)
     if (!needed || !config->dbo_comm_sms_is_set || config->dbo_comm_sms < e->hardware.sms)
         return DBO_OK;
     return dbo_fail(err, DBO_INVALID, "Give an even number below the SMs of the GPU.",
-                    "dbo_comm_sms is %u, but %s has %u SMs", config->dbo_comm_sms, e->hardware.name,
+                    "dbo_comm_sms is %u, the GPU has %u SMs", config->dbo_comm_sms,
                     e->hardware.sms);
 }
 
