@@ -3,6 +3,7 @@
 
 #include "app/cli_man.h"
 #include "app/output.h"
+#include "app/wrap.h"
 #include "dbo_build.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#define HELP_COLUMNS 79u /* as argp has */
 
 enum { KEY_ASCII = 1000, KEY_COLOR, KEY_LOG, KEY_DESCRIBE };
 
@@ -167,6 +170,26 @@ dbo_status dbo_cli_check_top(const struct argp *argp, int argc, char **argv, int
     return dbo_cli_check(&all, argc, argv, first_word, err);
 }
 
+/* argp would wrap examples, too, so it prints the options only. */
+static void print_help(const struct argp *argp, const struct argp *all, char *name)
+{
+    const char *doc = argp->doc ? argp->doc : "";
+    size_t before = strcspn(doc, "\v");
+    dbo_strbuf text, first;
+    dbo_strbuf_init(&text);
+    dbo_strbuf_init(&first);
+    dbo_strbuf_add_bytes(&first, doc, before);
+    dbo_wrap_document(&text, dbo_strbuf_text(&first), HELP_COLUMNS);
+    fputs(dbo_strbuf_text(&text), stdout);
+    putchar('\n');
+    argp_help(all, stdout, ARGP_HELP_LONG, name);
+    dbo_strbuf_clear(&text);
+    dbo_wrap_document(&text, doc[before] ? doc + before + 1 : "", HELP_COLUMNS);
+    printf("\n%s", dbo_strbuf_text(&text));
+    dbo_strbuf_fini(&first);
+    dbo_strbuf_fini(&text);
+}
+
 /* What --help, --version and --describe-as print. */
 static void describe(const dbo_parse *parse, const struct argp *all, const char *word)
 {
@@ -180,7 +203,7 @@ static void describe(const dbo_parse *parse, const struct argp *all, const char 
         dbo_man_words(shared_options);
     } else if (parse->help) {
         printf("Usage: %s [OPTION...] %s\n", name, argp->args_doc ? argp->args_doc : "");
-        argp_help(all, stdout, ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+        print_help(argp, all, name);
     } else {
         printf("dbo %s\n", DBO_BUILD_VERSION);
     }

@@ -23,6 +23,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* For --help and the manual page. */
+#define DBO_EXIT_DOC                                                                             \
+    "Exit codes: 0 fine; 1 the run failed: something in a script, in a file or in the value of " \
+    "--set KEY=VALUE is wrong; 2 the command line cannot be understood, or a path on it cannot " \
+    "be read or written; 3 a check found something; 130 Ctrl-C (128 and the number of another "  \
+    "signal)."
+
 #define DBO_EXIT_OK          0
 #define DBO_EXIT_FAILED      1
 #define DBO_EXIT_USAGE       2

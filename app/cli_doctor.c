@@ -37,11 +37,8 @@ static void print_build(void)
            DBO_BUILD_SYSTEM);
     printf("Lua %s.%s, fibers by %s%s\n\nParts of this build\n", LUA_VERSION_MAJOR,
            LUA_VERSION_MINOR, dbo_fiber_backend(), DBO_BUILD_STATIC ? ", static" : "");
-    part("gpu", DBO_BUILD_HAVE_GPU, "real GPUs through CUDA and NCCL", "-DDBO_GPU=ON, CUDA 13");
-    part("tui", DBO_BUILD_HAVE_TUI, "timeline in the terminal", "libncurses-dev");
-    part("gui", DBO_BUILD_HAVE_GUI, "timeline in a window", "libsdl2-dev, libsdl2-ttf-dev");
-    part("cairo", DBO_BUILD_HAVE_CAIRO, "timeline as PNG, SVG, PDF", "libcairo2-dev");
-    part("mpi", DBO_BUILD_HAVE_MPI, "one process a rank", "libopenmpi-dev");
+    part("gpu", DBO_BUILD_HAVE_GPU, "the engine's seam over CUDA and NCCL, for programs in C",
+         "-DDBO_GPU=ON, CUDA 13");
 }
 
 /* The driver's library, by the name that it installs: is there, is not there. */

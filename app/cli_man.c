@@ -167,9 +167,8 @@ void dbo_print_man_page(void)
     put_commands();
     puts(".SH OPTIONS OF EVERY COMMAND");
     dbo_cli_man_shared();
-    puts(".SH EXIT STATUS\n0 fine; 1 the run failed; 2 the command line; 3 a check found "
-         "something;\n"
-         "130 Ctrl\\-C.");
+    puts(".SH EXIT STATUS");
+    put_text(DBO_EXIT_DOC);
     puts(".SH ENVIRONMENT\n"
          ".TP\n.B DBO_LOG\nLevels of the log, as \\fB\\-\\-log\\fR takes them.\n"
          ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/ and hardware/, searched before the\n"

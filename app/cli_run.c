@@ -86,7 +86,7 @@ static bool window_of(const dbo_simulated *run, const dbo_layers *layers, uint32
         return dbo_layers_window(layers, &run->trace, rank, run->measured, start_ns, end_ns);
     *start_ns = run->metrics.steady_start_ns;
     *end_ns = run->metrics.steady_end_ns;
-    return run->metrics.has_steady_layer;
+    return run->metrics.has_steady_layer && *start_ns < *end_ns;
 }
 
 static void add_heading(const dbo_layers *layers, uint32_t rank, dbo_strbuf *text)
@@ -127,7 +127,9 @@ static dbo_status draw(const dbo_outcome *outcome, const dbo_layers *layers, dbo
         num_runs += window_of(sides[i].run, layers, outcome->rank, &run->start_ns, &run->end_ns);
     }
     if (num_runs == 0) {
-        dbo_strbuf_add(text, "\nToo few layers for one in steady state: no timeline\n");
+        bool is_there = layers->given || outcome->off.metrics.has_steady_layer;
+        dbo_strbuf_add(text, is_there ? "\nNothing takes any time there: no timeline\n"
+                                      : "\nToo few layers for one in steady state: no timeline\n");
         return DBO_OK;
     }
     add_heading(layers, outcome->rank, text);
@@ -139,10 +141,10 @@ static dbo_status print_text(const dbo_outcome *outcome, const dbo_layers *layer
 {
     dbo_strbuf text;
     dbo_strbuf_init(&text);
-    dbo_experiment_describe(outcome->result.experiment, &text);
-    dbo_result_decision(&outcome->result, &text);
-    dbo_result_memory(&outcome->result, &text);
-    dbo_result_warnings(&outcome->result, &text);
+    dbo_experiment_describe(outcome->result.experiment, style.width, &text);
+    dbo_result_decision(&outcome->result, style.width, &text);
+    dbo_result_memory(&outcome->result, style.width, &text);
+    dbo_result_warnings(&outcome->result, style.width, &text);
     dbo_status status = draw(outcome, layers, style, &text, err);
     if (status == DBO_OK) {
         dbo_strbuf_add(&text, "\n");

@@ -77,7 +77,7 @@ bool dbo_script_load(const dbo_script_arguments *arguments, const char *command,
     options.limits.cancelled = dbo_cli_interrupted;
     options.limits.print_to = print_to;
     options.may_return_nothing = arguments->may_only_print;
-    options.ascii = arguments->ascii;
+    options.ascii = options.limits.ascii = arguments->ascii;
     if (dbo_experiment_load(experiment, arguments->path, &options, &err) == DBO_OK)
         return true;
     *code = err.status == DBO_IO ? dbo_cli_fail_usage(&err) : dbo_cli_fail(&err);

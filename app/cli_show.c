@@ -15,7 +15,7 @@ static const struct argp_option show_options[] = {
     {NULL, 0, NULL, 0, "Of show:", 1},
     DBO_SCRIPT_OPTIONS,
     {"layer", KEY_LAYER, "N", 0, "program: of layer N (default: the last one)", 1},
-    {"json", KEY_JSON, NULL, 0, "program: as JSON, which dbo reads again", 1},
+    {"json", KEY_JSON, NULL, 0, "program: as JSON, which dbo check --program reads", 1},
     {0}};
 
 static const char show_doc[] =
@@ -151,6 +151,7 @@ int dbo_command_show(int argc, char **argv)
         return code;
     if (check_arguments(&arguments, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
+    arguments.script.ascii = cli.ascii;
     char command[32];
     snprintf(command, sizeof command, "show %s", words[arguments.what]);
     if (!dbo_script_load(&arguments.script, command, arguments.json ? stderr : stdout, &experiment,

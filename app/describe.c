@@ -1,6 +1,8 @@
 /* describe.c: what an experiment is, in words (describe.h). */
 #include "app/describe.h"
 
+#include "app/wrap.h"
+
 #include <string.h>
 
 /* The name that a CHOICE or TEXT key of the config has now. */
@@ -14,12 +16,11 @@ static const char *config_word(const dbo_config *config, const char *key)
 static void describe_model(const dbo_experiment *e, dbo_strbuf *out)
 {
     const dbo_model_spec *model = &e->model;
-    dbo_strbuf_add(out, "Model    ");
     if (e->has_fixed) {
         const dbo_fixed_costs *us = &e->fixed;
         dbo_strbuf_printf(out,
                           "%u layers of fixed costs, us an ubatch: A0 %g, A1 %g, D %g, M %g, C %g, "
-                          "S %g\n",
+                          "S %g",
                           e->num_layers, us->a0_us, us->a1_us, us->d_us, us->m_us, us->c_us,
                           us->s_us);
         return;
@@ -36,22 +37,23 @@ static void describe_model(const dbo_experiment *e, dbo_strbuf *out)
         dbo_strbuf_printf(out, ", top %u of %u experts", model->topk, model->num_experts);
     if (model->num_shared > 0)
         dbo_strbuf_printf(out, " + %u shared", model->num_shared);
-    dbo_strbuf_printf(out, ", %s weights\n", dbo_dtype_names[model->weight_dtype]);
+    dbo_strbuf_printf(out, ", %s weights", dbo_dtype_names[model->weight_dtype]);
 }
 
 static void describe_cluster(const dbo_experiment *e, dbo_strbuf *out)
 {
-    dbo_strbuf_printf(out, "Cluster  %u %s of %u %s = %u GPUs: DP %u, TP %u, ", e->nodes,
+    uint32_t experts = e->model.num_experts / e->ep_size;
+    dbo_strbuf_printf(out, "%u %s of %u %s = %u GPUs: DP %u, TP %u, ", e->nodes,
                       e->nodes == 1 ? "node" : "nodes", e->gpus_per_node,
                       e->has_hardware ? e->hardware.name : "GPUs", e->num_gpus,
                       e->config.data_parallel_size, e->config.tensor_parallel_size);
     if (e->ep_size == 1)
-        dbo_strbuf_add(out, "EP off\n");
+        dbo_strbuf_add(out, "EP off");
     else if (e->has_fixed)
-        dbo_strbuf_printf(out, "EP %u\n", e->ep_size);
+        dbo_strbuf_printf(out, "EP %u", e->ep_size);
     else
-        dbo_strbuf_printf(out, "EP %u (%u experts a GPU)\n", e->ep_size,
-                          e->model.num_experts / e->ep_size);
+        dbo_strbuf_printf(out, "EP %u (%u %s a GPU)", e->ep_size, experts,
+                          experts == 1 ? "expert" : "experts");
 }
 
 /* "128" or, over all ranks, "96..160". */
@@ -84,7 +86,7 @@ static void describe_batch(const dbo_experiment *e, dbo_strbuf *out)
             computed[1] = r->num_computed > computed[1] ? r->num_computed : computed[1];
         }
     }
-    dbo_strbuf_printf(out, "Batch    %s, tokens a rank: ", dbo_workload_kind_name(e->batch.kind));
+    dbo_strbuf_printf(out, "%s, tokens a rank: ", dbo_workload_kind_name(e->batch.kind));
     add_range(out, tokens[0], tokens[1]);
     if (requests[1] > 0) {
         dbo_strbuf_add(out, " (requests: ");
@@ -97,14 +99,12 @@ static void describe_batch(const dbo_experiment *e, dbo_strbuf *out)
     }
     if (e->batch.jitter_us > 0)
         dbo_strbuf_printf(out, ", ranks launch up to %g us late", e->batch.jitter_us);
-    dbo_strbuf_add(out, "\n");
 }
 
 static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
 {
     const dbo_config *config = &e->config;
     uint32_t ubatches = dbo_config_num_ubatches(config);
-    dbo_strbuf_add(out, "Config   ");
     if (dbo_config_use_ubatching(config)) {
         dbo_strbuf_printf(out, "DBO on, %u ubatches (from %u decode or %u prefill tokens)",
                           ubatches, config->dbo_decode_token_threshold,
@@ -118,13 +118,24 @@ static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
         dbo_strbuf_printf(out, ", schedule %s", config->schedule);
     if (config->executor != DBO_CONTEXT_FIBER)
         dbo_strbuf_printf(out, ", executor %s", config_word(config, "executor"));
-    dbo_strbuf_add(out, "\n");
 }
 
-void dbo_experiment_describe(const dbo_experiment *experiment, dbo_strbuf *out)
+/* A line of `describe`, wrapped behind its label. */
+static void add_line(void (*describe)(const dbo_experiment *e, dbo_strbuf *out), const char *label,
+                     const dbo_experiment *e, uint32_t width, dbo_strbuf *out)
 {
-    describe_model(experiment, out);
-    describe_cluster(experiment, out);
-    describe_batch(experiment, out);
-    describe_config(experiment, out);
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    describe(e, &line);
+    dbo_wrap(out, label, dbo_strbuf_text(&line), width);
+    out->failed = out->failed || line.failed;
+    dbo_strbuf_fini(&line);
+}
+
+void dbo_experiment_describe(const dbo_experiment *experiment, uint32_t width, dbo_strbuf *out)
+{
+    add_line(describe_model, "Model    ", experiment, width, out);
+    add_line(describe_cluster, "Cluster  ", experiment, width, out);
+    add_line(describe_batch, "Batch    ", experiment, width, out);
+    add_line(describe_config, "Config   ", experiment, width, out);
 }

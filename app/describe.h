@@ -6,6 +6,6 @@
 #include "core/strbuf.h"
 
 /* Appends four lines, each "Heading  text\n", of a finished experiment; ASCII only. */
-void dbo_experiment_describe(const dbo_experiment *experiment, dbo_strbuf *out);
+void dbo_experiment_describe(const dbo_experiment *experiment, uint32_t width, dbo_strbuf *out);
 
 #endif

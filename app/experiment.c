@@ -42,6 +42,11 @@ dbo_settings dbo_experiment_settings(void)
     return settings;
 }
 
+dbo_settings dbo_experiment_own_settings(void)
+{
+    return (dbo_settings){"dbo.experiment", own_fields, NUM_OWN_FIELDS, NULL};
+}
+
 dbo_settings dbo_model_settings(void)
 {
     static const char *const extra[] = {"base", NULL};
@@ -107,7 +112,7 @@ void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *sched
 dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
                               dbo_error *err)
 {
-    static const dbo_settings own = {"dbo.experiment", own_fields, NUM_OWN_FIELDS, NULL};
+    const dbo_settings own = dbo_experiment_own_settings();
     if (dbo_field_find(own.fields, own.num_fields, key))
         return dbo_setting_set(&own, experiment, key, value, err);
     dbo_settings config = dbo_experiment_settings();

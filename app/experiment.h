@@ -100,6 +100,7 @@ void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *sched
 /* The keys, for sentences and for readers. Experiment: those that dbo_experiment_set takes, and in
  * `extra` those that the script's reader fills (model, hardware, ...). */
 dbo_settings dbo_experiment_settings(void);
+dbo_settings dbo_experiment_own_settings(void); /* without those of its config */
 dbo_settings dbo_model_settings(void);
 dbo_settings dbo_hardware_settings(void);
 dbo_settings dbo_fixed_settings(void);

@@ -1,8 +1,12 @@
 /* explain.c: terms out of all tables, found and wrapped (explain.h). */
 #include "app/explain.h"
 
+#include "app/experiment.h"
+#include "app/explain_screen.h"
 #include "app/explain_terms.h"
+#include "app/wrap.h"
 #include "core/config.h"
+#include "core/faults.h"
 #include "core/metrics.h"
 #include "core/op.h"
 #include "core/suggest.h"
@@ -20,6 +24,11 @@ static const row word_rows[] = {
 #define TERM_ROW(name, text) {name, text},
     DBO_WORD_TERMS(TERM_ROW)};
 static const row rule_rows[] = {DBO_RULE_TERMS(TERM_ROW)};
+static const row screen_rows[] = {DBO_SCREEN_TERMS(TERM_ROW)};
+static const row code_rows[] = {DBO_CODE_TERMS(TERM_ROW)};
+static const row finding_rows[] = {DBO_FINDING_TERMS(TERM_ROW)};
+static const row experiment_rows[] = {DBO_EXPERIMENT_TERMS(TERM_ROW)};
+static const row batch_rows[] = {DBO_BATCH_TERMS(TERM_ROW)};
 static const row measure_rows[] = {DBO_MEASURE_TERMS(TERM_ROW)
 #undef TERM_ROW
 };
@@ -39,6 +48,22 @@ static const row cost_rows[] = {
 #undef TERM_ROW
 };
 
+static const row fault_rows[] = {
+#define TERM_ROW(enumerator, name, outcome, what) {name, what},
+    DBO_FAULT_MAP(TERM_ROW)
+#undef TERM_ROW
+};
+
+/* What is called `name` elsewhere, and the term that says what it is. */
+static const row alias_rows[] = {
+#define ALIAS(word, term)       {word, term},
+#define NAMED_ALIAS(term, word) {word, #term},
+    DBO_ALIAS_MAP(ALIAS) DBO_METRIC_MAP(NAMED_ALIAS) DBO_SPLIT_COST_MAP(NAMED_ALIAS)
+#undef NAMED_ALIAS
+#undef ALIAS
+};
+#define NUM_ALIASES (sizeof alias_rows / sizeof *alias_rows)
+
 static const struct {
     const char *section;
     const row *rows;
@@ -49,18 +74,42 @@ static const struct {
         (name), (rows), sizeof(rows) / sizeof *(rows) \
     }
     SECTION("words", word_rows),
+    SECTION("words of the screen", screen_rows),
     SECTION("rules", rule_rows),
     SECTION("reasons of a decision", reason_rows),
     SECTION("kinds of ops", kind_rows),
     SECTION("measures of a result", measure_rows),
     SECTION("parts of the cost of splitting", cost_rows),
+    SECTION("instructions of a program", code_rows),
+    SECTION("findings of a check", finding_rows),
+    SECTION("faults", fault_rows),
+    SECTION("parts of an experiment", experiment_rows),
+    SECTION("keys of a batch", batch_rows),
 #undef SECTION
 };
 #define NUM_SECTIONS (sizeof sections / sizeof *sections)
 
+/* The tables of keys, in the order of their sections. */
+#define NUM_TABLES 5
+
+static const char *const table_sections[NUM_TABLES] = {"keys of the configuration",
+                                                       "keys of an experiment", "keys of a model",
+                                                       "keys of hardware", "keys of dbo.fixed"};
+
+static dbo_settings table_at(int table)
+{
+    dbo_settings config = {0};
+    switch (table) {
+    case 1: return dbo_experiment_own_settings();
+    case 2: return dbo_model_settings();
+    case 3: return dbo_hardware_settings();
+    case 4: return dbo_fixed_settings();
+    default: config.fields = dbo_config_fields(&config.num_fields); return config;
+    }
+}
+
 bool dbo_term_at(size_t index, dbo_term *out)
 {
-    uint32_t num_keys = 0;
     for (size_t s = 0; s < NUM_SECTIONS; s++) {
         if (index < sections[s].count) {
             const row *found = &sections[s].rows[index];
@@ -69,11 +118,16 @@ bool dbo_term_at(size_t index, dbo_term *out)
         }
         index -= sections[s].count;
     }
-    const dbo_field *keys = dbo_config_fields(&num_keys);
-    if (index >= num_keys)
-        return false;
-    *out = (dbo_term){keys[index].key, "keys of the configuration", keys[index].what};
-    return true;
+    for (int table = 0; table < NUM_TABLES; table++) {
+        dbo_settings keys = table_at(table);
+        if (index < keys.num_fields) {
+            *out =
+                (dbo_term){keys.fields[index].key, table_sections[table], keys.fields[index].what};
+            return true;
+        }
+        index -= keys.num_fields;
+    }
+    return false;
 }
 
 /* ---- finding ---- */
@@ -94,49 +148,38 @@ static bool is_same(const char *a, const char *b)
     return *a == *b;
 }
 
-/* Short names that the notation and people use. */
-static const char *long_name(const char *word)
+static bool means(const dbo_term *term, const char *word)
 {
-    static const char *const shorts[][2] = {{"D", "dispatch"},
-                                            {"C", "combine"},
-                                            {"S", "shared expert"},
-                                            {"dbo", "dual batch overlap"},
-                                            {"handoff", "hand-off"},
-                                            {"microbatch", "ubatch"},
-                                            {"hook", "receive hook"},
-                                            {"recv hook", "receive hook"},
-                                            {"graph", "capture"},
-                                            {"order", "notation"},
-                                            {"comp", "notation"},
-                                            {"comm", "notation"},
-                                            {"exposed", "exposed communication"},
-                                            {"slice", "slices"},
-                                            {"backends", "back ends"}};
-    for (size_t i = 0; i < sizeof shorts / sizeof *shorts; i++)
-        if (is_same(shorts[i][0], word))
-            return shorts[i][1];
-    return word;
+    if (is_same(term->name, word))
+        return true;
+    for (size_t i = 0; i < NUM_ALIASES; i++)
+        if (is_same(alias_rows[i].name, word) && is_same(alias_rows[i].text, term->name))
+            return true;
+    return false;
+}
+
+/* A word as screens write it, without what belongs to the place: the subscript of "D₁ send" or
+ * "D_1" and what follows, the number of "ubatch 0", the object of "batch.num_tokens", a colon. */
+static void bare(const char *word, char *out, size_t size)
+{
+    const char *dot = strchr(word, '.');
+    size_t length = 0;
+    if (dot && dot[1] && dot != word)
+        word = dot + 1;
+    while (word[length] && length + 1 < size && strncmp(word + length, "\xe2\x82", 2) != 0)
+        length++;
+    memcpy(out, word, length);
+    while (length > 0 && strchr(":,;. ", out[length - 1]))
+        length--;
+    size_t digits = length;
+    while (digits > 0 && isdigit((unsigned char)out[digits - 1]))
+        digits--;
+    if (digits < length && digits > 1 && strchr(" _", out[digits - 1]))
+        length = digits - 1;
+    out[length] = '\0';
 }
 
 /* ---- printing ---- */
-
-/* Words of `text` in lines of at most `width` columns, indented. */
-static void add_wrapped(const char *text, uint32_t width, dbo_strbuf *out)
-{
-    size_t column = 0;
-    while (*text) {
-        size_t length = strcspn(text, " ");
-        if (column > 0 && column + 1 + length > width) {
-            dbo_strbuf_add(out, "\n");
-            column = 0;
-        }
-        dbo_strbuf_add(out, column == 0 ? "  " : " ");
-        dbo_strbuf_add_bytes(out, text, length);
-        column += length + (column == 0 ? 2 : 1);
-        text += length + (text[length] == ' ');
-    }
-    dbo_strbuf_add(out, "\n");
-}
 
 static void add_range(const char *name, dbo_strbuf *out)
 {
@@ -162,30 +205,59 @@ static void add_range(const char *name, dbo_strbuf *out)
     dbo_strbuf_add(out, "\n");
 }
 
+/* A value that one of the keys can have. */
+static bool add_value(const char *word, bool found, uint32_t width, dbo_strbuf *out)
+{
+    uint32_t count = 0;
+    const dbo_field *keys = dbo_config_fields(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; keys[i].choices && keys[i].choices[k]; k++) {
+            if (!is_same(keys[i].choices[k], word))
+                continue;
+            dbo_strbuf_printf(out, "%s%s (a value of %s)\n", found ? "\n" : "", keys[i].choices[k],
+                              keys[i].key);
+            dbo_wrap(out, "  ", keys[i].what, width);
+            add_range(keys[i].key, out);
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool add_terms(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    dbo_term term;
+    bool found = false;
+    for (size_t i = 0; dbo_term_at(i, &term); i++) {
+        if (!means(&term, word))
+            continue;
+        dbo_strbuf_printf(out, "%s%s (%s)\n", found ? "\n" : "", term.name, term.section);
+        dbo_wrap(out, "  ", term.text, width);
+        if (strcmp(term.section, table_sections[0]) == 0)
+            add_range(term.name, out);
+        found = true;
+    }
+    return found;
+}
+
 static const char *nearest(const char *word)
 {
     dbo_term term;
     dbo_suggestion near = dbo_suggest_begin(word);
     for (size_t i = 0; dbo_term_at(i, &term); i++)
         dbo_suggest_offer(&near, term.name);
+    for (size_t i = 0; i < NUM_ALIASES; i++)
+        dbo_suggest_offer(&near, alias_rows[i].name);
     return near.nearest;
 }
 
 dbo_status dbo_explain(const char *word, uint32_t width, dbo_strbuf *out, dbo_error *err)
 {
-    dbo_term term;
-    bool found = false;
-    word = long_name(word);
-    for (size_t i = 0; dbo_term_at(i, &term); i++) {
-        if (!is_same(term.name, word))
-            continue;
-        dbo_strbuf_printf(out, "%s%s (%s)\n", found ? "\n" : "", term.name, term.section);
-        add_wrapped(term.text, width > 80 ? 80 : width, out);
-        if (strcmp(term.section, "keys of the configuration") == 0)
-            add_range(term.name, out);
-        found = true;
-    }
-    if (found)
+    char stem[128];
+    width = width > 80 ? 80 : width;
+    bare(word, stem, sizeof stem);
+    if (add_value(word, add_terms(word, width, out), width, out) ||
+        add_value(stem, add_terms(stem, width, out), width, out))
         return DBO_OK;
     const char *near = nearest(word);
     if (near)

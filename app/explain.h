@@ -1,9 +1,10 @@
 /* explain.h: what a word of dbo means: `dbo explain TERM`.
  *
  * Terms are those of the design (ubatch, hand-off, bound, ...), of the rules (vote, threshold,
- * ...), the reasons of decisions, the kinds of ops, the measures of a result, and every key of the
- * configuration. Reasons, kinds, measures and keys come from their own tables, so that none can be
- * missing. Case does not matter, nor does whether words are joined by blanks, '-' or '_'.
+ * ...), of the screens (lanes, rows, headings), reasons of decisions, kinds of ops, measures,
+ * instructions, findings, faults, and every key of a script. Most come from their own tables, so
+ * that none can be missing. Case does not matter, nor does whether words are joined by blanks, '-'
+ * or '_'; a word may be written as a screen writes it: "D₁ send", "ubatch 0", "batch.num_tokens".
  */
 #ifndef DBO_APP_EXPLAIN_H
 #define DBO_APP_EXPLAIN_H

@@ -60,8 +60,12 @@
     X("exposed communication",                                                                     \
       "Time in which bytes of a dispatch or combine move while nothing computes: what overlap is " \
       "there to remove. Marked ^ on the timeline.")                                                \
-    X("bound", "No schedule of the same ops is faster: the larger of the busiest resource (all "   \
-               "compute, all communication) and the critical path with measured durations.")       \
+    X("bound",                                                                                     \
+      "What this schedule itself could not beat: the larger of the busiest resource (all "         \
+      "compute, "                                                                                  \
+      "all communication) and the critical path of its own dependencies with its own measured "    \
+      "durations. It binds no other schedule: another order, other shares of SMs or other cuts "   \
+      "have other dependencies and other durations, so DBO on can beat DBO off's bound.")          \
     X("cost of splitting",                                                                         \
       "What two half batches cost before any overlap: the times of ops and of the host with DBO "  \
       "minus those without, by part.")                                                             \
@@ -138,11 +142,13 @@
     X("hidden_fraction", "(comm_us - exposed_comm_us) / comm_us.")                                 \
     X("host_us", "The time in which the rank's host works and does not wait.")                     \
     X("sum_bound_us", "The busiest resource: the larger of compute_us and comm_us.")               \
-    X("critical_path_us", "The longest chain of ops that need each other, with the durations "     \
-                          "that were measured.")                                                   \
-    X("bound_us", "The larger of sum_bound_us and critical_path_us: no order of the same ops is "  \
-                  "faster.")                                                                       \
-    X("efficiency", "bound_us / step_us.")                                                         \
+    X("critical_path_us",                                                                          \
+      "The longest chain of ops that need each other in this very schedule (streams, events, "     \
+      "transfers), with the durations that were measured in it. Another schedule has another.")    \
+    X("bound_us", "The larger of sum_bound_us and critical_path_us: the bound of this schedule, "  \
+                  "which another one may beat.")                                                   \
+    X("efficiency", "bound_us / step_us: how much of the step its own dependencies explain. At "   \
+                    "100 % only another schedule, other shares of SMs or other sizes are faster.") \
     X("tokens_per_s_per_gpu", "Real tokens of a rank in a step, over the step, over its GPUs.")
 
 #endif

@@ -1,6 +1,8 @@
 /* findings.c: findings as JSON and text (findings.h). */
 #include "app/findings.h"
 
+#include "app/wrap.h"
+
 #include <string.h>
 
 /* ---- JSON ---- */
@@ -69,28 +71,10 @@ void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
 
 /* ---- text ---- */
 
-/* Words of `text` behind `label`, continued below its end. */
 static void put_wrapped(dbo_strbuf *out, const char *label, const char *text, uint32_t width)
 {
-    size_t indent = strlen(label), column = indent;
-    if (!text[0])
-        return;
-    dbo_strbuf_add(out, label);
-    for (bool first = true; *text; first = false) {
-        size_t length = strcspn(text, " ");
-        if (!first && column + 1 + length > width) {
-            dbo_strbuf_add(out, "\n");
-            dbo_strbuf_repeat(out, " ", indent);
-            column = indent;
-        } else if (!first) {
-            dbo_strbuf_add(out, " ");
-            column++;
-        }
-        dbo_strbuf_add_bytes(out, text, length);
-        column += length;
-        text += length + (text[length] == ' ');
-    }
-    dbo_strbuf_add(out, "\n");
+    if (text[0])
+        dbo_wrap(out, label, text, width);
 }
 
 void dbo_findings_text(const dbo_findings *findings, uint32_t width, dbo_strbuf *out)

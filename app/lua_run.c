@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OUTCOME   "dbo.outcome"
-#define DEPTH     "dbo.load.depth" /* registry key */
-#define MAX_LOADS 8
+#define OUTCOME         "dbo.outcome"
+#define DEPTH           "dbo.load.depth" /* registry key */
+#define MAX_LOADS       8
+#define WARNING_COLUMNS 100u
 
 static const dbo_place here = {0};
 
@@ -108,11 +109,9 @@ static void print_warnings(lua_State *L, const dbo_result *result)
 {
     dbo_strbuf text;
     dbo_strbuf_init(&text);
-    dbo_result_warnings(result, &text);
-    if (text.len > 0) {
-        fputs(dbo_strbuf_text(&text), dbo_sandbox_limits_of(dbo_sandbox_of(L))->print_to);
-        dbo_sandbox_note_print(dbo_sandbox_of(L));
-    }
+    dbo_result_warnings(result, WARNING_COLUMNS, &text);
+    if (text.len > 0)
+        dbo_sandbox_print(dbo_sandbox_of(L), dbo_strbuf_text(&text), text.len);
     dbo_strbuf_fini(&text);
 }
 

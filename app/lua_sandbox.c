@@ -4,6 +4,7 @@
  * functions find it without globals. Set-up runs protected: even opening the libraries may run out
  * of the memory cap. math.random starts from a fixed seed: a script is a pure function of its text.
  */
+#include "app/ascii.h"
 #include "app/lua_sandbox_impl.h"
 
 #include <errno.h>
@@ -34,9 +35,13 @@ bool dbo_sandbox_has_printed(const dbo_sandbox *box)
     return box->has_printed;
 }
 
-void dbo_sandbox_note_print(dbo_sandbox *box)
+void dbo_sandbox_print(dbo_sandbox *box, const char *text, size_t bytes)
 {
     box->has_printed = true;
+    if (box->limits.ascii)
+        dbo_ascii_write(text, bytes, box->limits.print_to);
+    else
+        (void)fwrite(text, 1, bytes, box->limits.print_to);
 }
 
 static void *allocate(void *self, void *block, size_t old_bytes, size_t new_bytes)
@@ -119,18 +124,17 @@ static int capped_rep(lua_State *L)
 
 static int print_line(lua_State *L)
 {
-    FILE *out = dbo_sandbox_of(L)->limits.print_to;
-    dbo_sandbox_of(L)->has_printed = true;
+    dbo_sandbox *box = dbo_sandbox_of(L);
     int count = lua_gettop(L);
     for (int i = 1; i <= count; i++) {
         size_t length = 0;
         const char *text = luaL_tolstring(L, i, &length);
         if (i > 1)
-            fputc('\t', out);
-        (void)fwrite(text, 1, length, out);
+            dbo_sandbox_print(box, "\t", 1);
+        dbo_sandbox_print(box, text, length);
         lua_pop(L, 1);
     }
-    fputc('\n', out);
+    dbo_sandbox_print(box, "\n", 1);
     return 0;
 }
 

@@ -42,6 +42,7 @@ typedef struct dbo_sandbox_limits {
                                     * thread; may be NULL */
     void *cancelled_self;
     void *print_to; /* FILE * of the script's print(); default stdout */
+    bool ascii;     /* in ASCII (ascii.h) */
 } dbo_sandbox_limits;
 
 /* `limits` may be NULL; copied. NULL with *err on failure. */
@@ -51,7 +52,8 @@ void dbo_sandbox_destroy(dbo_sandbox *box); /* NULL is fine */
 const dbo_sandbox_limits *dbo_sandbox_limits_of(const dbo_sandbox *box);
 /* Has the script printed something? */
 bool dbo_sandbox_has_printed(const dbo_sandbox *box);
-void dbo_sandbox_note_print(dbo_sandbox *box);
+/* What the script prints goes this way. */
+void dbo_sandbox_print(dbo_sandbox *box, const char *text, size_t bytes);
 lua_State *dbo_sandbox_lua(dbo_sandbox *box);
 /* The sandbox that a C function called from Lua runs in. */
 dbo_sandbox *dbo_sandbox_of(lua_State *L);

@@ -238,8 +238,8 @@ static bool default_ascii(lua_State *L)
 static void print_out(lua_State *L, const dbo_strbuf *text)
 {
     check_text(L, text);
-    fputs(dbo_strbuf_text(text), dbo_sandbox_limits_of(dbo_sandbox_of(L))->print_to);
-    dbo_sandbox_note_print(dbo_sandbox_of(L));
+    const char *bytes = dbo_strbuf_text(text);
+    dbo_sandbox_print(dbo_sandbox_of(L), bytes, strlen(bytes));
 }
 
 static int print_table(lua_State *L)

@@ -32,8 +32,7 @@ static const char top_doc[] =
     "  dbo run scripts/workloads/deepseek-v3-decode.lua\n"
     "  dbo run scripts/workloads/deepseek-v3-prefill.lua --set hardware=H20\n"
     "  dbo help run\n"
-    "\nExit codes: 0 fine; 1 the run failed; 2 the command line; 3 a check found something; 130 "
-    "Ctrl-C.";
+    "\n" DBO_EXIT_DOC;
 
 // NOLINTNEXTLINE(readability-non-const-parameter): argp's type
 static error_t parse_top(int key, char *arg, struct argp_state *state)

@@ -41,11 +41,11 @@ typedef struct dbo_result {
 /* One object; the caller begins and finishes the writer. */
 void dbo_result_json(const dbo_result *result, dbo_json_writer *out);
 
-/* "Decision  split: ...", one line; "Memory   ...", with a model; and a line for each reason not to
- * take the numbers for a speed-up: a schedule that is not a whole layer, ops that it leaves out. */
-void dbo_result_decision(const dbo_result *result, dbo_strbuf *out);
-void dbo_result_memory(const dbo_result *result, dbo_strbuf *out);
-void dbo_result_warnings(const dbo_result *result, dbo_strbuf *out);
+/* "Decision split (ok): ..."; "Memory   ...", with a model; and each reason not to take the numbers
+ * for a speed-up: a schedule that is not a whole layer, ops that it leaves out. Wrapped. */
+void dbo_result_decision(const dbo_result *result, uint32_t width, dbo_strbuf *out);
+void dbo_result_memory(const dbo_result *result, uint32_t width, dbo_strbuf *out);
+void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *out);
 /* Notation, table, cost of splitting. */
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out);
 

@@ -13,8 +13,10 @@
  *                       none has; in layers 0 and 1 the pipeline still fills
  *     sum bound         max(compute, comm): sums of durations, in which ops that ran at the same
  *                       time count once, so that it is a bound also for a class on two streams
- *     critical path     longest path with measured durations (critical_path.h)
- *     bound             the larger of the two;  efficiency = bound / step
+ *     critical path     longest path with measured durations (critical_path.h), of the dependencies
+ *                       of the schedule that ran
+ *     bound             the larger of the two;  efficiency = bound / step. Of this schedule: one
+ *                       with other dependencies, cuts or shares of SMs may be faster
  *
  * The arithmetic is in integer ns; only the results are floating point. A quantity that the trace
  * does not tell is absent, never 0.

@@ -246,7 +246,7 @@ static void listed_requests_are_kept(void **state)
     expect_refusal(&e, "batch", "3 lists");
 }
 
-static void description_is_four_lines(void **state)
+static void description_keeps_to_its_width(void **state)
 {
     (void)state;
     dbo_experiment e;
@@ -259,14 +259,15 @@ static void description_is_four_lines(void **state)
     e.fixed.d_us = 70;
     set_switch(&e, "enable_dbo");
     assert_int_equal(dbo_experiment_finish(&e, NULL, NULL), DBO_OK);
-    dbo_experiment_describe(&e, &text);
+    dbo_experiment_describe(&e, 80, &text);
     assert_string_equal(
         dbo_strbuf_text(&text),
         "Model    8 layers of fixed costs, us an ubatch: A0 0, A1 0, D 70, M 0, C 0, S 0\n"
         "Cluster  2 nodes of 2 GPUs = 4 GPUs: DP 4, TP 1, EP off\n"
-        "Batch    decode, tokens a rank: 64..96 (requests: 64..96 of 1 token, context 4096)\n"
-        "Config   DBO on, 2 ubatches (from 32 decode or 512 prefill tokens), "
-        "deepep_low_latency, graphs FULL_AND_PIECEWISE, rules seed\n");
+        "Batch    decode, tokens a rank: 64..96 (requests: 64..96 of 1 token, context\n"
+        "         4096)\n"
+        "Config   DBO on, 2 ubatches (from 32 decode or 512 prefill tokens),\n"
+        "         deepep_low_latency, graphs FULL_AND_PIECEWISE, rules seed\n");
     dbo_strbuf_fini(&text);
     dbo_experiment_fini(&e);
 }
@@ -282,7 +283,7 @@ int main(void)
         cmocka_unit_test(decode_has_a_request_per_query),
         cmocka_unit_test(prompts_are_cut_to_the_tokens),
         cmocka_unit_test(listed_requests_are_kept),
-        cmocka_unit_test(description_is_four_lines),
+        cmocka_unit_test(description_keeps_to_its_width),
     };
     return cmocka_run_group_tests_name("experiment", tests, NULL, NULL);
 }

@@ -1,9 +1,14 @@
 /* test_explain.c: `dbo explain` knows every word that the program prints, and says the nearest. */
+#include "app/experiment.h"
 #include "app/explain.h"
+#include "core/check/findings.h"
 #include "core/config.h"
+#include "core/faults.h"
 #include "core/metrics.h"
 #include "core/op.h"
+#include "core/program.h"
 #include "core/vote.h"
+#include "viz/view.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -51,6 +56,72 @@ static void every_table_is_explained(void **state)
     expect("dbo_decode_token_threshold", "default 32");
 }
 
+/* Separated by '|'. */
+static const char screen_words[] =
+    "Model|Cluster|Batch|Config|Decision|Memory|Warning|KV cache|weights|split|no "
+    "split|padding|DBO off|DBO on|DP|TP|EP|"
+    "decode|prefill|requests|context|layers|rank|ranks|graph|graphs|rules|schedule|executor|"
+    "whole batch|waits|ubatch 0|ubatch 1|ubatches|exposed|"
+    "exposed: bytes move, nothing computes|Comp:|Comm:|Order:|as issued|send|recv|D₀ send|"
+    "C₁ recv|A0₀|A1₁|MLP₀|S₁|D_1|A0_1|speed-up|turn|issues|hands over|layer 3|steady state|"
+    "with the documents' labels|with 0 and 1 exchanged|stream 2|"
+    "cost of splitting, before any overlap|threshold|bucket|allowed|wanted|kind|runs|last one|"
+    "num_reqs|max_query_len|query_start_loc|seq_lens|batch.num_tokens|batch.context_len|"
+    "batch.jitter_us|model.layers|hardware.sms|costs.D|costs.A|parallel_config.enable_dbo|"
+    "prompt_len|num_scheduled|num_computed|blocks|prefix|prefix_len";
+
+/* What stands on the screens: rows, lanes, legend, headings, values of the config, instructions,
+ * findings, faults, keys of scripts; as it stands there. */
+static void every_word_of_the_screens_is_explained(void **state)
+{
+    (void)state;
+    for (const char *at = screen_words; *at;) {
+        char word[64];
+        size_t length = strcspn(at, "|");
+        snprintf(word, sizeof word, "%.*s", (int)length, at);
+        expect(word, "(");
+        at += length + (at[length] == '|');
+    }
+#define EXPECT_ROW(name, what) expect(what, #name " (");
+    DBO_METRIC_MAP(EXPECT_ROW)
+    DBO_SPLIT_COST_MAP(EXPECT_ROW)
+#undef EXPECT_ROW
+    for (int kind = DBO_LANE_COMPUTE; kind <= DBO_LANE_HOST; kind++) {
+        const dbo_lane lane = {.kind = (dbo_lane_kind)kind,
+                               .number = kind == DBO_LANE_STREAM ? 3 : 0};
+        dbo_strbuf name;
+        dbo_strbuf_init(&name);
+        dbo_lane_name(&lane, &name);
+        expect(dbo_strbuf_text(&name), "(words of the screen)");
+        dbo_strbuf_fini(&name);
+    }
+    for (int code = 0; code < DBO_CODE_COUNT; code++)
+        expect(dbo_code_name((dbo_code)code), "(instructions of a program)");
+    for (int kind = 0; kind < DBO_FINDING_KINDS; kind++)
+        expect(dbo_finding_kind_name((dbo_finding_kind)kind), "(findings of a check)");
+#define EXPECT_FAULT(enumerator, name, outcome, what) expect(name, "(faults)");
+    DBO_FAULT_MAP(EXPECT_FAULT)
+#undef EXPECT_FAULT
+}
+
+static void every_key_of_a_script_is_explained(void **state)
+{
+    (void)state;
+    const dbo_settings tables[] = {dbo_experiment_settings(), dbo_experiment_own_settings(),
+                                   dbo_model_settings(), dbo_hardware_settings(),
+                                   dbo_fixed_settings()};
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        for (uint32_t i = 0; i < tables[t].num_fields; i++) {
+            const dbo_field *field = &tables[t].fields[i];
+            expect(field->key, "(keys of ");
+            for (uint32_t k = 0; t == 0 && field->choices && field->choices[k]; k++)
+                expect(field->choices[k], "(a value of ");
+        }
+    }
+    for (const char *const *key = tables[0].extra; *key; key++)
+        expect(*key, "experiment)");
+}
+
 /* No term twice in a section; texts are sentences or phrases without loose ends. */
 static void terms_are_in_order(void **state)
 {
@@ -85,7 +156,8 @@ static void lines_keep_to_the_width(void **state)
         dbo_strbuf_clear(&text);
         assert_int_equal(dbo_explain(term.name, 60, &text, NULL), DBO_OK);
         const char *at = strchr(dbo_strbuf_text(&text), '\n') + 1;
-        if (strcmp(term.section, "keys of the configuration") == 0)
+        if (strstr(dbo_strbuf_text(&text), "(keys of the configuration)") ||
+            strstr(dbo_strbuf_text(&text), "(a value of "))
             continue; /* lists of values are not broken */
         for (; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
             if (strcspn(at, "\n") > 60)
@@ -99,6 +171,8 @@ static void unknown_words_get_the_nearest(void **state)
     dbo_error err = {0};
     assert_int_equal(dbo_explain("tresholt", 80, &text, &err), DBO_INVALID);
     assert_string_equal(err.message, "no term 'tresholt', did you mean 'threshold'?");
+    assert_int_equal(dbo_explain("exposd", 80, &text, &err), DBO_INVALID);
+    assert_string_equal(err.message, "no term 'exposd', did you mean 'exposed'?");
     assert_int_equal(dbo_explain("quux quux", 80, &text, &err), DBO_INVALID);
     assert_string_equal(err.message, "no term 'quux quux'");
     assert_string_equal(err.hint, "dbo explain alone lists them.");
@@ -108,6 +182,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_table_is_explained),
+        cmocka_unit_test(every_word_of_the_screens_is_explained),
+        cmocka_unit_test(every_key_of_a_script_is_explained),
         cmocka_unit_test(terms_are_in_order),
         cmocka_unit_test(words_may_be_written_as_one_likes),
         cmocka_unit_test(lines_keep_to_the_width),

@@ -163,7 +163,7 @@ static void step_that_is_not_split_has_nulls(void **state)
     }
     dbo_strbuf text;
     dbo_strbuf_init(&text);
-    dbo_result_decision(&m.result, &text);
+    dbo_result_decision(&m.result, 200, &text);
     assert_string_equal(dbo_strbuf_text(&text),
                         "Decision no split (threshold): the smallest rank has fewer tokens than "
                         "the threshold; graph FULL, rank 0 runs 72 tokens, padding included\n");

@@ -206,7 +206,7 @@ static void a_part_of_a_layer_is_said_to_be_one(void **state)
     assert_non_null(strstr(text.bytes, "\"speedup\": null"));
     assert_non_null(strstr(text.bytes, "\"schedule_complete\": false"));
     dbo_strbuf_init(&warnings);
-    dbo_result_warnings(&outcome.result, &warnings);
+    dbo_result_warnings(&outcome.result, 500, &warnings);
     assert_string_equal(dbo_strbuf_text(&warnings),
                         "Warning  not a whole layer, so no speed-up is claimed: schedule mine, "
                         "ubatch 0: it has no A0\n");
@@ -233,7 +233,7 @@ static void other_ops_that_are_left_out_are_named(void **state)
         dbo_simulate(&e, &options, &outcome, &err) != DBO_OK)
         fail_msg("%s", err.message);
     dbo_strbuf_init(&warnings);
-    dbo_result_warnings(&outcome.result, &warnings);
+    dbo_result_warnings(&outcome.result, 500, &warnings);
     assert_non_null(strstr(dbo_strbuf_text(&warnings), " DISPATCH_LAYOUT"));
     assert_non_null(strstr(dbo_strbuf_text(&warnings), " WEIGHT_AND_REDUCE"));
     assert_null(strstr(dbo_strbuf_text(&warnings), "OUTPUT_COPY"));

@@ -1,6 +1,8 @@
 /* report.c: the columns of a result: names on the left, the run without DBO, the run with it. */
 #include "viz/report.h"
 
+#include "viz/unit.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -64,14 +66,16 @@ static void add_left(dbo_strbuf *out, const char *text, size_t columns)
     dbo_strbuf_repeat(out, " ", columns > used ? columns - used : 0);
 }
 
-/* The key says the unit. Units are padded to two columns so that figures stay aligned. */
-static void add_value(dbo_strbuf *out, const char *key, dbo_quantity quantity, bool ascii)
+/* The key says the unit, and `time` which of time. Units are padded to two columns so that figures
+ * stay aligned. */
+static void add_value(dbo_strbuf *out, const char *key, dbo_quantity quantity, dbo_unit time,
+                      bool ascii)
 {
     char text[64];
     if (!quantity.present)
         snprintf(text, sizeof text, "%s   ", ascii ? "-" : "–");
     else if (ends_in(key, "_us"))
-        snprintf(text, sizeof text, "%.1f %s", quantity.value, ascii ? "us" : "µs");
+        snprintf(text, sizeof text, "%.*f %s", time.decimals, quantity.value / time.us, time.name);
     else if (ends_in(key, "_gpu"))
         snprintf(text, sizeof text, "%.0f   ", quantity.value);
     else if (ends_in(key, "speedup"))
@@ -88,19 +92,36 @@ static void end_row(dbo_strbuf *out)
 }
 
 static void add_row(dbo_strbuf *out, const char *key, const char *what, const dbo_quantity *off,
-                    const dbo_quantity *on, bool ascii)
+                    const dbo_quantity *on, dbo_unit time, bool ascii)
 {
     add_left(out, what, NAME_COLUMNS);
     if (off != NULL)
-        add_value(out, key, *off, ascii);
+        add_value(out, key, *off, time, ascii);
     if (on != NULL)
-        add_value(out, key, *on, ascii);
+        add_value(out, key, *on, time, ascii);
     end_row(out);
+}
+
+static double larger(double value, dbo_quantity quantity)
+{
+    return quantity.present && quantity.value > value ? quantity.value : value;
+}
+
+/* One unit for a table, so that its figures can be compared at a glance. */
+static dbo_unit unit_of_metrics(const dbo_metrics *off, const dbo_metrics *on, bool ascii)
+{
+    double largest = 0;
+    if (off != NULL)
+        largest = larger(larger(largest, off->step_us), off->host_us);
+    if (on != NULL)
+        largest = larger(larger(largest, on->step_us), on->host_us);
+    return dbo_unit_for_us(largest, ascii);
 }
 
 void dbo_report_metrics(dbo_strbuf *out, const dbo_metrics *off, const dbo_metrics *on,
                         dbo_quantity speedup, dbo_text_style style)
 {
+    dbo_unit time = unit_of_metrics(off, on, style.ascii);
     dbo_strbuf_repeat(out, " ", NAME_COLUMNS);
     if (off != NULL)
         add_right(out, "DBO off", VALUE_COLUMNS);
@@ -109,21 +130,26 @@ void dbo_report_metrics(dbo_strbuf *out, const dbo_metrics *off, const dbo_metri
     dbo_strbuf_add(out, "\n");
 #define ROW(name, what)                                                                       \
     add_row(out, #name, what, off == NULL ? NULL : &off->name, on == NULL ? NULL : &on->name, \
-            style.ascii);
+            time, style.ascii);
     DBO_METRIC_MAP(ROW)
 #undef ROW
     if (off == NULL || on == NULL)
         return;
     add_left(out, "speed-up", NAME_COLUMNS);
     dbo_strbuf_repeat(out, " ", VALUE_COLUMNS);
-    add_value(out, "speedup", speedup, style.ascii);
+    add_value(out, "speedup", speedup, time, style.ascii);
     end_row(out);
 }
 
 void dbo_report_split_cost(dbo_strbuf *out, const dbo_split_cost *cost, dbo_text_style style)
 {
+    double largest = 0;
+#define LARGEST(name, what) largest = larger(largest, cost->name);
+    DBO_SPLIT_COST_MAP(LARGEST)
+#undef LARGEST
+    dbo_unit time = dbo_unit_for_us(largest, style.ascii);
     dbo_strbuf_add(out, "cost of splitting, before any overlap\n");
-#define ROW(name, what) add_row(out, #name "_us", "  " what, &cost->name, NULL, style.ascii);
+#define ROW(name, what) add_row(out, #name "_us", "  " what, &cost->name, NULL, time, style.ascii);
     DBO_SPLIT_COST_MAP(ROW)
 #undef ROW
 }

@@ -4,6 +4,7 @@
  */
 #include "viz/text.h"
 
+#include "viz/unit.h"
 #include "viz/view.h"
 
 #include <stdio.h>
@@ -55,9 +56,17 @@ typedef struct canvas {
     bool used[NUM_TONES];
 } canvas;
 
-static const char *micro(const canvas *cv)
+/* All runs and the axis are in one. */
+static dbo_unit unit_of(const canvas *cv)
 {
-    return cv->style.ascii ? "us" : "µs";
+    return dbo_unit_for_us((double)cv->span_ns / 1000.0, cv->style.ascii);
+}
+
+static void add_time(canvas *cv, const char *before, int64_t ns)
+{
+    dbo_unit unit = unit_of(cv);
+    dbo_strbuf_printf(&cv->label, "%s%.*f %s", before, unit.decimals,
+                      (double)ns / (1000.0 * unit.us), unit.name);
 }
 
 static void put(cell *at, const char *glyph, size_t bytes, tone t)
@@ -204,10 +213,9 @@ static void paint_exposed(canvas *cv, const dbo_view *view, uint32_t end)
 static void paint_title(canvas *cv, const char *title, const dbo_view *view)
 {
     dbo_strbuf_clear(&cv->label);
-    dbo_strbuf_printf(&cv->label, "%.1f %s; communication %.1f %s, exposed %.1f %s",
-                      (double)(view->end_ns - view->start_ns) / 1000.0, micro(cv),
-                      (double)view->comm_ns / 1000.0, micro(cv),
-                      (double)dbo_intervals_total_ns(&view->exposed) / 1000.0, micro(cv));
+    add_time(cv, "", view->end_ns - view->start_ns);
+    add_time(cv, "; communication ", view->comm_ns);
+    add_time(cv, ", exposed ", dbo_intervals_total_ns(&view->exposed));
     size_t columns = 0, bytes = 0;
     while (title[bytes] != '\0' && columns + 1 < cv->style.width) {
         do
@@ -237,11 +245,11 @@ static void paint_run(canvas *cv, const dbo_text_run *run, const dbo_view *view)
 
 /* ---- axis and legend ---- */
 
-/* The smallest of 1, 2, 5, 10, 20, ... us that leaves a tick at least ten columns. */
-static int64_t tick_ns(const canvas *cv)
+/* The smallest of 1, 2, 5, 10, 20, ... units that leaves a tick at least ten columns. */
+static int64_t tick_ns(const canvas *cv, int64_t unit_ns)
 {
     const int64_t factors[] = {2, 5, 10};
-    for (int64_t decade = 1000;; decade *= 10) {
+    for (int64_t decade = unit_ns;; decade *= 10) {
         if ((__int128)decade * cv->columns >= (__int128)cv->span_ns * 10)
             return decade;
         for (int i = 0; i < 2; i++)
@@ -252,19 +260,19 @@ static int64_t tick_ns(const canvas *cv)
 
 static void paint_axis(canvas *cv)
 {
-    int64_t tick = tick_ns(cv);
+    int64_t unit_ns = (int64_t)(1000 * unit_of(cv).us), tick = tick_ns(cv, unit_ns);
     clear_cells(cv);
     for (int64_t at = 0; at < cv->span_ns; at += tick) {
         uint32_t column = (uint32_t)((__int128)at * cv->columns / cv->span_ns);
         char text[32];
-        int count = snprintf(text, sizeof text, "%lld", (long long)(at / 1000));
+        int count = snprintf(text, sizeof text, "%lld", (long long)(at / unit_ns));
         if (column + (uint32_t)count + 1 > cv->columns)
             break;
         put(&cv->cells[column], cv->style.ascii ? "|" : "│", cv->style.ascii ? 1 : 3, TONE_DIM);
         for (int i = 0; i < count; i++)
             put(&cv->cells[column + 1 + (uint32_t)i], &text[i], 1, TONE_DIM);
     }
-    write_name(cv, micro(cv));
+    write_name(cv, unit_of(cv).name);
     write_cells(cv);
 }
 
