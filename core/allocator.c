@@ -20,7 +20,7 @@ typedef struct waiting_event {
     dbo_block *block;
 } waiting_event;
 
-/* A ring: `count` items from `first`. */
+/* A ring: `count` items from `first`; `cap` is 0 or a power of two. */
 typedef struct waiting_queue {
     waiting_event *items;
     uint32_t first, count, cap;
@@ -167,11 +167,11 @@ static dbo_status queue_push(waiting_queue *queue, dbo_event event, dbo_block *b
         if (!items)
             return DBO_NO_MEMORY;
         for (uint32_t i = 0; i < queue->count; i++)
-            items[i] = queue->items[(queue->first + i) % queue->cap];
+            items[i] = queue->items[(queue->first + i) & (queue->cap - 1)];
         free(queue->items);
         *queue = (waiting_queue){.items = items, .count = queue->count, .cap = cap};
     }
-    queue->items[(queue->first + queue->count++) % queue->cap] =
+    queue->items[(queue->first + queue->count++) & (queue->cap - 1)] =
         (waiting_event){.event = event, .block = block};
     return DBO_OK;
 }
@@ -180,7 +180,7 @@ static dbo_status queue_push(waiting_queue *queue, dbo_event event, dbo_block *b
 static void queue_pop(dbo_allocator *a, waiting_queue *queue)
 {
     waiting_event head = queue->items[queue->first];
-    queue->first = (queue->first + 1) % queue->cap;
+    queue->first = (queue->first + 1) & (queue->cap - 1);
     queue->count--;
     a->num_waiting--;
     keep_event(a, head.event);
@@ -482,7 +482,7 @@ void dbo_allocator_destroy(dbo_allocator *a)
     for (uint32_t s = 0; s < DBO_POOL_MAX_STREAMS; s++) {
         for (uint32_t i = 0; i < a->queues[s].count; i++) {
             waiting_queue *queue = &a->queues[s];
-            keep_event(a, queue->items[(queue->first + i) % queue->cap].event);
+            keep_event(a, queue->items[(queue->first + i) & (queue->cap - 1)].event);
         }
         free(a->queues[s].items);
     }

@@ -61,7 +61,7 @@ static inline bool catches_interrupts(pid_t process)
         if (strncmp(line, "SigCgt:", 7) == 0)
             caught = strtoull(line + 7, NULL, 16);
     if (file)
-        fclose(file);
+        (void)fclose(file);
     return (caught >> (SIGINT - 1) & 1) != 0;
 }
 

@@ -370,7 +370,7 @@ static void costs_only_stores_nothing_and_repeats(void **state)
         b->a = dbo_allocator_create(&b->seam, &b->err);
         assert_non_null(b->a);
         for (uint32_t i = 0; i < 40; i++) {
-            dbo_block *block = alloc(b, i % 2, 1000 * i);
+            dbo_block *block = alloc(b, i % 2, UINT64_C(1000) * i);
             addresses[run][i] = dbo_block_address(block);
             if (i % 3 == 0)
                 give(b, block);

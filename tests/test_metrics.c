@@ -36,7 +36,7 @@ static void unsplit_ll(void **state)
     dbo_trace_init(&trace);
     hand_init(&h, &trace, 5, 1);
     hand_ll(&h);
-    h.host_ns = 100 * 1000; /* the host was busy for 100 us, then waited */
+    h.host_ns = INT64_C(100) * 1000; /* the host was busy for 100 us, then waited */
     hand_end(&h);
     measure(&m, &trace, 120);
     expect(m.step_us, 5 * 240);

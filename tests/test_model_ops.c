@@ -257,7 +257,7 @@ static void a_dummy_ubatch(void **state)
                              .low_latency = true,
                              .layer = 10,
                              .padded_tokens = 64,
-                             .group_tokens = 64 * 127};
+                             .group_tokens = UINT64_C(64) * 127};
     dbo_layer_costs costs = compute(&model, &shape);
     assert_true(flops(&costs.op[DBO_KIND_A0]) > 0);
     assert_true(flops(&costs.op[DBO_KIND_MLP]) > 0);
