@@ -95,6 +95,7 @@ int dbo_command_show(int argc, char **argv);
 int dbo_command_check(int argc, char **argv);
 int dbo_command_bench(int argc, char **argv);
 int dbo_command_doctor(int argc, char **argv);
+int dbo_command_faults(int argc, char **argv);
 int dbo_command_explain(int argc, char **argv);
 int dbo_command_completion(int argc, char **argv);
 

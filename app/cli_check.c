@@ -1,34 +1,55 @@
-/* cli_check.c: `dbo check --program F`: is a bare program right in every order of completion? */
+/* cli_check.c: `dbo check`: is a run, or a bare program, right in every order of completion?
+ *
+ * With a script the run is simulated and checked (check.h); with --fault alone the script is the
+ * fault's own scene; with --program there is no run.
+ */
+#include "app/check.h"
 #include "app/cli.h"
+#include "app/cli_script.h"
+#include "app/fault_text.h"
 #include "app/findings.h"
 #include "app/output.h"
 #include "app/program_json.h"
+#include "viz/trace_json.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_PROGRAM = 1, KEY_JSON };
+enum { KEY_PROGRAM = 1, KEY_JSON, KEY_TRACE, KEY_PERF };
 
 static const struct argp_option check_options[] = {
     {NULL, 0, NULL, 0, "Of check:", 1},
+    DBO_SCRIPT_OPTIONS,
+    DBO_SCRIPT_OPTION_FAULT,
+    {"perf", KEY_PERF, NULL, 0,
+     "Report lost time of any size, not only what costs more than 2 % of the step", 1},
+    {"trace", KEY_TRACE, "FILE", 0,
+     "Write what happened to FILE as trace events, for ui.perfetto.dev", 1},
     {"program", KEY_PROGRAM, "FILE", 0,
      "A program as JSON, as dbo show program --json prints it; - is stdin", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the findings as JSON; - is stdout", 1},
     {0}};
 
 static const char check_doc[] =
-    "Look for what may go wrong in any order in which the work of a program can complete: races, "
-    "blocks that are freed too early, waits without end. Exit code 3 if there is something."
+    "Look for what may go wrong in any order in which the work of a run can complete: races, "
+    "blocks that are freed too early, waits without end, rows that differ from those without DBO; "
+    "and for lost time. SCRIPT is simulated, also with other ranks late and requests in another "
+    "order; without one, --fault runs the fault's own scene. Exit code 3 if there is something, 1 "
+    "if the run was refused, 2 if the script cannot reach the fault."
     "\vExamples:\n"
+    "  dbo check scripts/workloads/deepseek-v3-prefill.lua\n"
+    "  dbo check --fault no-comm-wait\n"
+    "  dbo check scripts/workloads/deepseek-v3-prefill.lua --fault event-after-yield\n"
     "  dbo show program scripts/workloads/deepseek-v3-prefill.lua --json >p.json\n"
     "  dbo check --program p.json\n"
     "  dbo check --program p.json --json findings.json\n";
 
 typedef struct check_arguments {
-    const char *program, *json;
-    dbo_error err;
+    dbo_script_arguments script;
+    const char *program, *json, *trace;
+    bool perf;
 } check_arguments;
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -37,11 +58,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case KEY_PROGRAM: arguments->program = arg; return 0;
     case KEY_JSON: arguments->json = arg; return 0;
-    case ARGP_KEY_ARG:
-        dbo_fail(&arguments->err, DBO_INVALID, "See dbo help check.", "check takes no '%.200s'",
-                 arg);
-        return EINVAL;
-    default: return ARGP_ERR_UNKNOWN;
+    case KEY_TRACE: arguments->trace = arg; return 0;
+    case KEY_PERF: arguments->perf = true; return 0;
+    default: return dbo_script_option(&arguments->script, key, arg);
     }
 }
 
@@ -137,31 +156,198 @@ static dbo_status read_and_check(const check_arguments *arguments, dbo_findings 
     return status;
 }
 
-int dbo_command_check(int argc, char **argv)
+static int run_program(const check_arguments *arguments)
 {
-    static const struct argp argp = {check_options, parse_option, "--program FILE", check_doc, NULL,
-                                     NULL,          NULL};
-    check_arguments arguments = {0};
     dbo_error err = {0};
-    dbo_cli cli;
     dbo_findings findings;
-    int code = 0;
-    if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.err, &code))
-        return code;
-    if (!arguments.program) {
-        dbo_fail(&err, DBO_INVALID, "See dbo help check.", "check what? Give --program FILE");
-        return dbo_cli_fail_usage(&err);
-    }
-    if (strcmp(arguments.program, "-") != 0 && access(arguments.program, R_OK) != 0) {
-        dbo_fail(&err, DBO_IO, NULL, "cannot read %.200s: %s", arguments.program, strerror(errno));
+    if (strcmp(arguments->program, "-") != 0 && access(arguments->program, R_OK) != 0) {
+        dbo_fail(&err, DBO_IO, NULL, "cannot read %.200s: %s", arguments->program, strerror(errno));
         return dbo_cli_fail_usage(&err);
     }
     dbo_findings_init(&findings);
-    dbo_status status = read_and_check(&arguments, &findings, &err);
+    dbo_status status = read_and_check(arguments, &findings, &err);
     bool found = findings.count > 0;
     dbo_findings_fini(&findings);
     if (status != DBO_OK)
         return dbo_cli_fail(&err);
-    code = dbo_cli_end();
+    int code = dbo_cli_end();
     return code == DBO_EXIT_OK && found ? DBO_EXIT_FINDINGS : code;
+}
+
+/* ---- scripts ---- */
+
+static void summarise(const check_arguments *arguments, const dbo_check_report *report,
+                      dbo_strbuf *text)
+{
+    uint32_t speed = 0, count = report->findings.count;
+    for (uint32_t i = 0; i < count; i++)
+        speed += dbo_finding_is_speed(report->findings.items[i].kind);
+    dbo_strbuf_printf(text, "%s%s: ", count > 0 ? "\n" : "", arguments->script.path);
+    if (report->status != DBO_OK)
+        dbo_strbuf_add(text, "the run ended with an error");
+    else if (count == 0)
+        dbo_strbuf_add(text, "nothing found");
+    else
+        dbo_strbuf_printf(text, "%u finding%s, %u of them about speed", count,
+                          count == 1 ? "" : "s", speed);
+    dbo_strbuf_printf(text, "; %u order%s explored", report->orders,
+                      report->orders == 1 ? "" : "s");
+    if (report->rows > 0)
+        dbo_strbuf_printf(text, "; rows of %llu tokens computed with DBO and without",
+                          (unsigned long long)report->rows);
+    dbo_strbuf_add(text, "\n");
+    if (report->no_rows[0])
+        dbo_strbuf_printf(text, "rows were not compared: %s\n", report->no_rows);
+}
+
+static dbo_status print_report(const check_arguments *arguments, const dbo_check_report *report,
+                               dbo_error *err)
+{
+    dbo_strbuf text;
+    bool silent = (arguments->json && strcmp(arguments->json, "-") == 0) ||
+                  (arguments->trace && strcmp(arguments->trace, "-") == 0);
+    if (silent)
+        return DBO_OK;
+    dbo_strbuf_init(&text);
+    dbo_strbuf_add(&text, dbo_strbuf_text(&report->notes));
+    dbo_findings_text(&report->findings, dbo_cli_width(), &text);
+    summarise(arguments, report, &text);
+    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
+    if (status == DBO_OK)
+        fputs(dbo_strbuf_text(&text), stdout);
+    dbo_strbuf_fini(&text);
+    return status;
+}
+
+/* The measured step; a run that has failed has none, so all that it came to. */
+static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_report *report,
+                              dbo_output *output, dbo_error *err)
+{
+    const dbo_simulated *run = &report->run;
+    dbo_trace_json_run one = {.title = "DBO on",
+                              .trace = &run->trace,
+                              .num_ranks = run->num_classes,
+                              .ranks = run->first_rank,
+                              .sms = experiment->hardware.sms};
+    if (run->results) {
+        one.start_ns = run->results[run->class_of[report->shown]].begin_ns;
+        one.end_ns = run->results[run->class_of[report->shown]].end_ns;
+    }
+    for (uint64_t i = 0; !run->results && i < run->trace.num_spans; i++) {
+        const dbo_span *span = dbo_trace_span(&run->trace, i);
+        one.end_ns = span->end_ns > one.end_ns ? span->end_ns : one.end_ns;
+    }
+    if (!run->results) {
+        one.num_ranks = 1;
+        one.ranks = NULL;
+    }
+    if (!dbo_trace_json_write(&one, 1, output->file)) {
+        dbo_output_discard(output);
+        return dbo_fail_memory(err, "the trace's names");
+    }
+    return dbo_output_commit(output, err);
+}
+
+/* Writes and prints what there is; returns the exit code. */
+static int conclude(const dbo_cli *cli, const check_arguments *arguments,
+                    const dbo_experiment *experiment, const dbo_check_report *report,
+                    dbo_output *json, dbo_output *trace)
+{
+    dbo_error err = {0};
+    dbo_status status = DBO_OK;
+    if (json->file)
+        status = write_json(&report->findings, report->orders, NULL, json, &err);
+    if (status == DBO_OK && trace->file)
+        status = write_trace(experiment, report, trace, &err);
+    if (status == DBO_OK)
+        status = print_report(arguments, report, &err);
+    if (status != DBO_OK)
+        return dbo_cli_fail(&err);
+    int code = dbo_cli_end();
+    if (code != DBO_EXIT_OK)
+        return code;
+    if (report->status != DBO_OK)
+        return dbo_cli_fail(&report->error);
+    if (experiment->has_fault && !report->fault_reached) {
+        dbo_fail(&err, DBO_INVALID, "dbo check --fault NAME alone runs the fault's own scene.",
+                 "%s cannot reach the fault %s", arguments->script.path,
+                 dbo_fault_describe(experiment->fault.id).name);
+        return dbo_cli_fail_usage(&err);
+    }
+    return report->findings.count > 0 ? DBO_EXIT_FINDINGS : DBO_EXIT_OK;
+}
+
+static int run_script(const dbo_cli *cli, const check_arguments *arguments,
+                      const dbo_experiment *experiment)
+{
+    dbo_error err = {0};
+    dbo_output json = {0}, trace = {0};
+    dbo_check_report report;
+    int code;
+    const dbo_check_job job = {.experiment = experiment,
+                               .all_speed = arguments->perf,
+                               .cancelled = dbo_cli_interrupted,
+                               .log = &cli->log};
+    if ((arguments->json && dbo_output_open(&json, arguments->json, &err) != DBO_OK) ||
+        (arguments->trace && dbo_output_open(&trace, arguments->trace, &err) != DBO_OK)) {
+        code = dbo_cli_fail_usage(&err);
+    } else if (dbo_check_experiment(&job, &report, &err) != DBO_OK) {
+        code = dbo_cli_fail(&err);
+    } else {
+        code = conclude(cli, arguments, experiment, &report, &json, &trace);
+        dbo_check_report_fini(&report);
+    }
+    dbo_output_discard(&json);
+    dbo_output_discard(&trace);
+    return code;
+}
+
+/* ---- the command ---- */
+
+static dbo_status check_arguments_fit(const check_arguments *arguments, dbo_error *err)
+{
+    bool script = arguments->script.path || arguments->script.fault;
+    if (!arguments->program && !script)
+        return dbo_fail(err, DBO_INVALID, "See dbo help check.",
+                        "check what? Give a script, --fault NAME or --program FILE");
+    if (arguments->program &&
+        (script || arguments->trace || arguments->perf || arguments->script.num_sets > 0))
+        return dbo_fail(err, DBO_INVALID, "See dbo help check.",
+                        "--program is checked alone: there is no run");
+    if (arguments->json && arguments->trace && strcmp(arguments->json, "-") == 0 &&
+        strcmp(arguments->trace, "-") == 0)
+        return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
+                        "--json and --trace cannot both go to the standard output");
+    return DBO_OK;
+}
+
+int dbo_command_check(int argc, char **argv)
+{
+    static const struct argp argp = {check_options, parse_option, "[SCRIPT]", check_doc,
+                                     NULL,          NULL,         NULL};
+    check_arguments arguments = {0};
+    dbo_error err = {0};
+    dbo_cli cli;
+    dbo_experiment experiment;
+    char scene[4096];
+    int code = 0;
+    if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.script.err, &code))
+        return code;
+    if (check_arguments_fit(&arguments, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    if (arguments.program)
+        return run_program(&arguments);
+    if (!arguments.script.path) {
+        if (dbo_fault_scene(arguments.script.fault, scene, sizeof scene, &err) != DBO_OK)
+            return dbo_cli_fail_usage(&err);
+        arguments.script.path = scene;
+    }
+    bool only_document = (arguments.json && strcmp(arguments.json, "-") == 0) ||
+                         (arguments.trace && strcmp(arguments.trace, "-") == 0);
+    if (!dbo_script_load(&arguments.script, "check", only_document ? stderr : stdout, &experiment,
+                         &code))
+        return code;
+    code = run_script(&cli, &arguments, &experiment);
+    dbo_experiment_fini(&experiment);
+    return code;
 }

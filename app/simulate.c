@@ -473,15 +473,20 @@ dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate
     return run_one(experiment, options, true, shown, out, err);
 }
 
-dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
-                            dbo_error *err)
+dbo_status dbo_simulated_plan(const dbo_experiment *experiment, const dbo_simulated *run,
+                              uint32_t rank, dbo_plan *out, dbo_error *err)
 {
     simulation s;
     const dbo_simulate_options options = {0};
-    prepare(&s, outcome->result.experiment, true, &options);
+    prepare(&s, experiment, true, &options);
     s.deployment.io = true; /* whoever looks at a program wants to see it */
-    return dbo_plan_build(out, &s.deployment, &result_of(&outcome->on, rank)->cut,
-                          &outcome->on.caps, err);
+    return dbo_plan_build(out, &s.deployment, &result_of(run, rank)->cut, &run->caps, err);
+}
+
+dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
+                            dbo_error *err)
+{
+    return dbo_simulated_plan(outcome->result.experiment, &outcome->on, rank, out, err);
 }
 
 void dbo_simulated_fini(dbo_simulated *s)

@@ -87,6 +87,10 @@ dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate
                             dbo_simulated *out, uint32_t *shown, dbo_error *err);
 void dbo_simulated_fini(dbo_simulated *simulated);
 
+/* The programs that a rank of a run with DBO ran, built anew. The caller's to dbo_plan_fini. */
+dbo_status dbo_simulated_plan(const dbo_experiment *experiment, const dbo_simulated *run,
+                              uint32_t rank, dbo_plan *out, dbo_error *err);
+
 /* The programs that a rank of the run with DBO ran, built anew. The caller's to dbo_plan_fini. */
 dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
                             dbo_error *err);

@@ -35,6 +35,7 @@ dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_r
     if (!cut->storage)
         return dbo_fail_memory(err, "a step's metadata");
     int32_t *starts = cut->storage, *lens = starts + rows;
+    cut->seq_lens = lens;
     dbo_batch_fill(requests, num_reqs, starts, lens);
     const dbo_ubatch_batch batch = {.query_start_loc = starts,
                                     .seq_lens = lens,

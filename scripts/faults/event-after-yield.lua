@@ -1,11 +1,8 @@
--- event-after-yield: a transfer waits for more than its payload.
+-- event-after-yield: The dispatch of ubatch 0 waits for the attention of ubatch 1, which it does not
+-- need: the event that it waits for was recorded too late.
 --
 --     dbo check --fault event-after-yield
---     dbo run scripts/faults/event-after-yield.lua --fault event-after-yield
---
--- The "previous event" of a dispatch says that its payload is ready. Taken before the turn is handed
--- over it means the ubatch's own attention; taken afterwards, also what the other ubatch has queued
--- meanwhile. Nothing is wrong in the result: the overlap is gone.
+--     dbo explain event-after-yield
 
 local dbo = require "dbo"
 
@@ -15,5 +12,5 @@ return dbo.experiment {
   all2all_backend = "deepep_high_throughput",
   -- microseconds of one ubatch; what is not named takes no time
   costs = dbo.fixed { A = 90, S = 30, M = 40, D = 70, C = 80, copy = 2 },
-  batch = dbo.decode { num_tokens = 64 },
+  batch = dbo.decode { num_tokens = 64, context_len = 32 },
 }

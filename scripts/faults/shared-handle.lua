@@ -1,0 +1,17 @@
+-- shared-handle: The combine of ubatch 0 uses the routing of ubatch 1.
+--
+--     dbo check --fault shared-handle
+--     dbo explain shared-handle
+
+local dbo = require "dbo"
+
+return dbo.experiment {
+  name = "two ranks, high throughput, fixed costs",
+  gpus_per_node = 2, enable_expert_parallel = true, enable_dbo = true, layers = 8,
+  all2all_backend = "deepep_high_throughput",
+  -- microseconds of one ubatch; what is not named takes no time
+  costs = dbo.fixed { A = 90, S = 30, M = 40, D = 70, C = 80, copy = 2 },
+  batch = dbo.decode { num_tokens = 64, context_len = 32 },
+
+  -- low latency has the same: --set all2all_backend=deepep_low_latency
+}

@@ -1,0 +1,28 @@
+-- ubatch-error-parks-siblings: The second ubatch's schedule waits for a transfer that was never
+-- posted: an error, injected on purpose. Without the fault it comes back as one sentence.
+--
+--     dbo check --fault ubatch-error-parks-siblings
+--     dbo explain ubatch-error-parks-siblings
+
+local dbo = require "dbo"
+
+-- Ubatch 1 finishes its transfer twice: the engine refuses that, in the middle of the step.
+local broken = dbo.schedule { name = "an-error-in-ubatch-1", num_ubatches = 2,
+  layer = function(u)
+    u.op("A0") u.op("A1")
+    local d = u.post("dispatch")
+    u.finish(d)
+    u.yield()
+    u.op("MLP")
+    u.yield()
+  end }
+
+return dbo.experiment {
+  name = "one ubatch fails",
+  gpus_per_node = 2, enable_expert_parallel = true, enable_dbo = true, layers = 4,
+  all2all_backend = "deepep_low_latency",
+  schedule = broken,
+  -- microseconds of one ubatch; what is not named takes no time
+  costs = dbo.fixed { A = 90, S = 30, M = 40, D = 70, C = 80, copy = 2 },
+  batch = dbo.decode { num_tokens = 64, context_len = 32 },
+}
