@@ -247,7 +247,7 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     uint32_t steps = e->num_before > 0 ? e->num_before + 1 : 2;
     dbo_status status = dbo_numeric_scene_init(&scene, e, steps, &why);
     if (status == DBO_UNSUPPORTED || status == DBO_LIMIT) {
-        snprintf(r->no_rows, sizeof r->no_rows, "%s", why.message);
+        snprintf(r->no_rows, sizeof r->no_rows, "%.159s", why.message);
         return DBO_OK;
     }
     if (status != DBO_OK)
@@ -262,7 +262,7 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     note_fault(c);
     dbo_numeric_scene_fini(&scene);
     if (status != DBO_OK) {
-        snprintf(r->no_rows, sizeof r->no_rows, "%s", why.message);
+        snprintf(r->no_rows, sizeof r->no_rows, "%.159s", why.message);
         return status == DBO_CANCELLED ? dbo_fail(err, status, NULL, "interrupted") : DBO_OK;
     }
     r->rows = rows.num_tokens;
@@ -279,7 +279,7 @@ static void add_protocol(const checking *c, const dbo_protocol_result *result)
         return;
     if (result->thread != DBO_PROTOCOL_NOBODY)
         f.ubatch = result->thread;
-    snprintf(f.what, sizeof f.what, "%s (an order of %u steps of the threads leads there)",
+    snprintf(f.what, sizeof f.what, "%.280s (an order of %u steps of the threads leads there)",
              result->explanation, result->num_steps);
     snprintf(f.missing_edge, sizeof f.missing_edge, "%s",
              dbo_protocol_finding_text(result->finding));

@@ -249,8 +249,7 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
 }
 
 /* Writes and prints what there is; returns the exit code. */
-static int conclude(const dbo_cli *cli, const check_arguments *arguments,
-                    const dbo_experiment *experiment, const dbo_check_report *report,
+static int conclude(const check_arguments *arguments, const dbo_experiment *experiment, const dbo_check_report *report,
                     dbo_output *json, dbo_output *trace)
 {
     dbo_error err = {0};
@@ -294,7 +293,7 @@ static int run_script(const dbo_cli *cli, const check_arguments *arguments,
     } else if (dbo_check_experiment(&job, &report, &err) != DBO_OK) {
         code = dbo_cli_fail(&err);
     } else {
-        code = conclude(cli, arguments, experiment, &report, &json, &trace);
+        code = conclude(arguments, experiment, &report, &json, &trace);
         dbo_check_report_fini(&report);
     }
     dbo_output_discard(&json);

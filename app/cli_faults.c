@@ -36,5 +36,5 @@ int dbo_command_faults(int argc, char **argv)
     }
     fputs(dbo_strbuf_text(&text), stdout);
     dbo_strbuf_fini(&text);
-    return dbo_cli_end(&cli);
+    return dbo_cli_end();
 }
