@@ -249,8 +249,8 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
 }
 
 /* Writes and prints what there is; returns the exit code. */
-static int conclude(const check_arguments *arguments, const dbo_experiment *experiment, const dbo_check_report *report,
-                    dbo_output *json, dbo_output *trace)
+static int conclude(const check_arguments *arguments, const dbo_experiment *experiment,
+                    const dbo_check_report *report, dbo_output *json, dbo_output *trace)
 {
     dbo_error err = {0};
     dbo_status status = DBO_OK;

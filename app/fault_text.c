@@ -1,18 +1,11 @@
-/* fault_text.c: stories, pictures and fixes by fault; where scenes are (fault_text.h). */
+/* fault_text.c: outcomes as words; where scenes are (fault_text.h). */
 #include "app/fault_text.h"
-
-#include "app/fault_stories.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-dbo_fault_text dbo_fault_text_of(dbo_fault_id id)
-{
-    return dbo_fault_stories[id];
-}
 
 void dbo_fault_outcome_text(uint32_t outcome, dbo_strbuf *out)
 {

@@ -1,11 +1,7 @@
-/* fault_stories.h: what happens in each fault, drawn, and what to do instead. Only fault_text.c
- * includes it. */
-#ifndef DBO_APP_FAULT_STORIES_H
-#define DBO_APP_FAULT_STORIES_H
-
+/* fault_stories.c: what happens in each fault, drawn, and what to do instead. */
 #include "app/fault_text.h"
 
-static const dbo_fault_text dbo_fault_stories[DBO_FAULT_COUNT] = {
+static const dbo_fault_text stories[DBO_FAULT_COUNT] = {
     [DBO_FAULT_VOTE_SKIP] =
         {
             "Splitting is decided by a vote, so that all ranks do the same. A rank that "
@@ -337,4 +333,7 @@ static const dbo_fault_text dbo_fault_stories[DBO_FAULT_COUNT] = {
         },
 };
 
-#endif
+dbo_fault_text dbo_fault_text_of(dbo_fault_id id)
+{
+    return stories[id];
+}
