@@ -6,18 +6,14 @@
  */
 #include "app/stepper.h"
 
+#include "app/keyboard.h"
 #include "core/strbuf.h"
 #include "viz/view.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
-#include <unistd.h>
 
 #define SHOWN_TURNS  8u /* whose ops the timeline covers */
-#define POLL_MS      100
 #define WITHOUT_STEP ((UINT64_C(1) << 50) - 1)
 
 typedef struct turn {
@@ -238,68 +234,16 @@ static dbo_status add_timeline(stepper *s, uint32_t number, dbo_error *err)
     return status;
 }
 
-/* ---- keys ---- */
-
-typedef struct keyboard {
-    int fd;
-    bool is_terminal;
-    struct termios before;
-} keyboard;
-
-/* Keys come one by one and are not shown; Ctrl-C stays what it is. */
-static void open_keyboard(keyboard *k, int fd)
-{
-    *k = (keyboard){.fd = fd};
-    k->is_terminal = isatty(fd) && tcgetattr(fd, &k->before) == 0;
-    if (!k->is_terminal)
-        return;
-    struct termios raw = k->before;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 1;
-    raw.c_cc[VTIME] = 0;
-    k->is_terminal = tcsetattr(fd, TCSANOW, &raw) == 0;
-}
-
-static void close_keyboard(const keyboard *k)
-{
-    if (k->is_terminal)
-        (void)tcsetattr(k->fd, TCSANOW, &k->before);
-}
-
-/* One byte; false at the end of the input or when cancelled. */
-static bool read_byte(const keyboard *k, bool (*cancelled)(void *unused), char *out)
-{
-    for (;;) {
-        struct pollfd ready = {.fd = k->fd, .events = POLLIN};
-        if (cancelled && cancelled(NULL))
-            return false;
-        int number = poll(&ready, 1, POLL_MS);
-        if (number == 0 || (number < 0 && errno == EINTR))
-            continue;
-        if (number < 0)
-            return false;
-        ssize_t got = read(k->fd, out, 1);
-        if (got < 0 && errno == EINTR)
-            continue;
-        return got == 1;
-    }
-}
-
 /* Waits for the next step; false: no more. */
-static bool next_step(const keyboard *k, bool (*cancelled)(void *unused))
+static bool next_step(dbo_keyboard *k, bool (*cancelled)(void *unused))
 {
-    char first = 0, byte = 0;
-    if (!read_byte(k, cancelled, &first))
-        return false;
-    for (byte = first; !k->is_terminal && byte != '\n';)
-        if (!read_byte(k, cancelled, &byte))
-            return false;
-    return first != 'q' && first != 'Q';
+    char key = 0;
+    return dbo_keyboard_read(k, cancelled, &key) && key != 'q' && key != 'Q';
 }
 
 /* ---- the whole ---- */
 
-static dbo_status show_turns(stepper *s, const dbo_layers *layers, const keyboard *k, FILE *out,
+static dbo_status show_turns(stepper *s, const dbo_layers *layers, dbo_keyboard *k, FILE *out,
                              bool (*cancelled)(void *unused), dbo_error *err)
 {
     for (uint32_t number = 0; number < s->num_turns; number++) {
@@ -331,7 +275,7 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
                  .rank = outcome->rank,
                  .measured = outcome->on.measured,
                  .style = style};
-    keyboard k;
+    dbo_keyboard k;
     dbo_strbuf_init(&s.text);
     if (!find_step(&s)) {
         fputs("The step is not split: there are no hand-offs to go through.\n", out);
@@ -345,9 +289,9 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
             fputs("The step replays a graph and takes no turns; these are the turns of its "
                   "capture.\n\n",
                   out);
-        open_keyboard(&k, in_fd);
+        dbo_keyboard_open(&k, in_fd);
         status = show_turns(&s, layers, &k, out, cancelled, err);
-        close_keyboard(&k);
+        dbo_keyboard_close(&k);
     }
     dbo_strbuf_fini(&s.text);
     free(s.turns);

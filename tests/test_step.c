@@ -3,6 +3,7 @@
 
 #include <pty.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 #include <utmp.h>
 
@@ -163,12 +165,14 @@ static bool read_until(int terminal, const char *words)
     }
 }
 
-/* Keys one by one, without Enter; afterwards the terminal is as it was, also after Ctrl-C. */
+/* Keys one by one, without Enter; afterwards the terminal is as it was, also after Ctrl-C and a
+ * hang-up. */
 static void terminal_is_put_back(void **state)
 {
     (void)state;
     static const char *const prompt = "(any key: the next turn, q: end)";
-    for (int interrupt = 0; interrupt < 2; interrupt++) {
+    static const int codes[] = {0, 130, 129};
+    for (int end_by = 0; end_by < 3; end_by++) {
         int terminal = -1, end = -1, status = 0;
         struct termios before, during, after;
         assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
@@ -186,15 +190,76 @@ static void terminal_is_put_back(void **state)
         assert_int_equal(write(terminal, "x", 1), 1);
         assert_true(read_until(terminal, prompt));
         assert_non_null(strstr(printed, "turn 2 of"));
-        assert_int_equal(write(terminal, interrupt ? "\003" : "q", 1), 1);
+        if (end_by == 2)
+            assert_int_equal(kill(child, SIGHUP), 0);
+        else
+            assert_int_equal(write(terminal, end_by ? "\003" : "q", 1), 1);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), interrupt ? 130 : 0);
+        assert_int_equal(WEXITSTATUS(status), codes[end_by]);
         assert_int_equal(tcgetattr(end, &after), 0);
         assert_int_equal(after.c_lflag, before.c_lflag);
         close(terminal);
         close(end);
     }
+}
+
+/* What a shell does: a foreground job of its own, which it continues when it has stopped; whether
+ * the terminal was put back by then is in what it prints. Exits with the job's exit code. */
+static _Noreturn void be_a_shell(int end)
+{
+    int status = 0;
+    struct termios then;
+    login_tty(end);
+    signal(SIGTTOU, SIG_IGN);
+    pid_t job = fork();
+    if (job == 0) {
+        setpgid(0, 0);
+        tcsetpgrp(STDIN_FILENO, getpid());
+        signal(SIGTTOU, SIG_DFL);
+        execl(DBO_PROGRAM, "dbo", "run", PREFILL, "--step", (char *)NULL);
+        _exit(98);
+    }
+    while (waitpid(job, &status, WUNTRACED) == job && WIFSTOPPED(status)) {
+        bool whole = tcgetattr(STDIN_FILENO, &then) == 0 && (then.c_lflag & ICANON) != 0 &&
+                     (then.c_lflag & ECHO) != 0;
+        dprintf(STDOUT_FILENO, whole ? "job stopped, terminal put back\n" : "job stopped, raw\n");
+        kill(-job, SIGCONT);
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 97);
+}
+
+/* Ctrl-Z puts the terminal back, and going on takes it again, as often as one likes. */
+static void stopping_puts_the_terminal_back(void **state)
+{
+    (void)state;
+    static const char *const prompt = "(any key: the next turn, q: end)";
+    int terminal = -1, end = -1, status = 0;
+    struct termios during;
+    assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
+    pid_t shell = fork();
+    assert_true(shell >= 0);
+    if (shell == 0)
+        be_a_shell(end);
+    assert_true(read_until(terminal, prompt));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(write(terminal, "\032", 1), 1);
+        assert_true(read_until(terminal, "job stopped, "));
+        assert_true(strstr(printed, "put back") || read_until(terminal, "put back"));
+        do { /* it goes on by itself */
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+            assert_int_equal(tcgetattr(end, &during), 0);
+        } while ((during.c_lflag & ICANON) != 0);
+        assert_int_equal(write(terminal, "x", 1), 1);
+        assert_true(read_until(terminal, prompt));
+    }
+    assert_int_equal(write(terminal, "q", 1), 1);
+    assert_int_equal(waitpid(shell, &status, 0), shell);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(tcgetattr(end, &during), 0);
+    assert_true((during.c_lflag & ICANON) != 0 && (during.c_lflag & ECHO) != 0);
+    close(terminal);
+    close(end);
 }
 
 static void not_split_says_so(void **state)
@@ -281,11 +346,17 @@ static void comm_sms_of_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_are_read),       cmocka_unit_test(layers_are_shown),
-        cmocka_unit_test(a_line_is_a_turn),      cmocka_unit_test(turns_are_the_schedules),
-        cmocka_unit_test(free_hosts_take_turns), cmocka_unit_test(terminal_is_put_back),
-        cmocka_unit_test(not_split_says_so),     cmocka_unit_test(mistakes),
-        cmocka_unit_test(log_lines_are_vllms),   cmocka_unit_test(comm_sms_of_the_environment),
+        cmocka_unit_test(layers_are_read),
+        cmocka_unit_test(layers_are_shown),
+        cmocka_unit_test(a_line_is_a_turn),
+        cmocka_unit_test(turns_are_the_schedules),
+        cmocka_unit_test(free_hosts_take_turns),
+        cmocka_unit_test(terminal_is_put_back),
+        cmocka_unit_test(stopping_puts_the_terminal_back),
+        cmocka_unit_test(not_split_says_so),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(log_lines_are_vllms),
+        cmocka_unit_test(comm_sms_of_the_environment),
     };
     return cmocka_run_group_tests_name("step", tests, NULL, NULL);
 }
