@@ -286,11 +286,35 @@ static dbo_status check_whole_layer(dbo_experiment *e, dbo_error *err)
     return dbo_fail(err, status, why.hint, "%s", why.message);
 }
 
+#define SMS_WITHOUT_HARDWARE 132u /* as the simulator takes */
+
+/* An op that asks for more SMs than there are would never have them. */
+static dbo_status check_op_sms(const dbo_experiment *e, dbo_error *err)
+{
+    const dbo_template *t = e->schedule;
+    const dbo_program *p = &t->program;
+    uint32_t sms = e->has_hardware ? e->hardware.sms : SMS_WITHOUT_HARDWARE;
+    for (uint32_t u = 0; u < p->num_ubatches; u++) {
+        for (uint32_t i = 0; i < p->num_instrs[u]; i++) {
+            const dbo_instr *instr = &p->instrs[u][i];
+            uint32_t asked = instr->code == DBO_CODE_OP ? p->ops[instr->index].cost.fixed_sms : 0;
+            char sentence[96];
+            if (asked <= sms)
+                continue;
+            snprintf(sentence, sizeof sentence, "an op asks for %u SMs, the GPU has %u", asked,
+                     sms);
+            return dbo_template_refuse(t, u, t->lines[u] ? t->lines[u][i] : 0, NULL, sentence, err);
+        }
+    }
+    return DBO_OK;
+}
+
 /* A schedule of a script splits into as many ubatches as it was recorded for. */
 static dbo_status finish_own_schedule(dbo_experiment *e, dbo_error *err)
 {
     uint32_t written = e->schedule->schedule.num_ubatches;
     uint32_t asked = dbo_config_num_ubatches(&e->config);
+    DBO_TRY(check_op_sms(e, err));
     if (!dbo_config_use_ubatching(&e->config) || written == asked)
         return check_whole_layer(e, err);
     char hint[96];

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <lauxlib.h>
 #include <lualib.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,10 @@ static int print_line(lua_State *L)
     int count = lua_gettop(L);
     for (int i = 1; i <= count; i++) {
         size_t length = 0;
+        if (lua_type(L, i) == LUA_TNUMBER && isnan(lua_tonumber(L, i))) {
+            lua_pushliteral(L, "nan"); /* Lua writes -nan or nan, as the sign bit is */
+            lua_replace(L, i);
+        }
         const char *text = luaL_tolstring(L, i, &length);
         if (i > 1)
             dbo_sandbox_print(box, "\t", 1);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,8 @@ dbo_status dbo_value_mismatch(const char *key, const char *wanted, const dbo_val
         return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, got %" PRId64, key, wanted,
                         value->integer);
     case DBO_VALUE_REAL:
+        if (isnan(value->real)) /* which printf may write as -nan */
+            return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, got nan", key, wanted);
         return dbo_fail(err, DBO_INVALID, NULL, "%s must be %s, got %.10g", key, wanted,
                         value->real);
     case DBO_VALUE_TEXT:
@@ -88,6 +91,8 @@ dbo_status dbo_value_number(const char *key, const dbo_value *value, double min,
                             double *out, dbo_error *err)
 {
     if (value->kind != DBO_VALUE_INTEGER && value->kind != DBO_VALUE_REAL)
+        return dbo_value_mismatch(key, "a number", value, err);
+    if (isnan(value->real))
         return dbo_value_mismatch(key, "a number", value, err);
     if (!(value->real >= min && value->real <= max))
         return fail_range(key, value->real, min, max, err);

@@ -9,7 +9,8 @@
  * The sanitizers are told of every switch. AddressSanitizer wants the bounds of the stack that is
  * entered; those of a thread's own stack are not known when it is adopted, and are learnt from
  * AddressSanitizer itself when the thread is first left. ThreadSanitizer is switched with flags 0:
- * what happened on one fiber before a switch happens before what follows it on the other.
+ * what happened on one fiber before a switch happens before what follows it on the other. Valgrind,
+ * where its header is there at build time, is told where stacks are; elsewhere that does nothing.
  */
 #include "core/fiber.h"
 
@@ -44,6 +45,13 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+#if defined(__has_include)
+#if __has_include(<valgrind/valgrind.h>)
+#define FIBER_VALGRIND 1
+#include <valgrind/valgrind.h>
+#endif
+#endif
+
 #if defined(DBO_FIBER_FCONTEXT)
 /* The C-callable interface of boost.context. A context is consumed by the jump to it; the jump that
  * comes back brings the context of whoever jumped. */
@@ -73,6 +81,9 @@ struct dbo_fiber {
 #endif
 #if defined(FIBER_TSAN)
     void *tsan_fiber;
+#endif
+#if defined(FIBER_VALGRIND)
+    unsigned valgrind_stack;
 #endif
     dbo_fiber_fn fn;
     void *arg;
@@ -350,6 +361,9 @@ dbo_fiber *dbo_fiber_create(dbo_fiber_pool *pool, dbo_fiber_fn fn, void *arg, db
 #if defined(FIBER_TSAN)
     fiber->tsan_fiber = __tsan_create_fiber(0);
 #endif
+#if defined(FIBER_VALGRIND)
+    fiber->valgrind_stack = VALGRIND_STACK_REGISTER(stack, fiber);
+#endif
     prepare(fiber);
     return fiber;
 }
@@ -375,6 +389,9 @@ void dbo_fiber_destroy(dbo_fiber *fiber)
         free(fiber);
         return;
     }
+#if defined(FIBER_VALGRIND)
+    VALGRIND_STACK_DEREGISTER(fiber->valgrind_stack);
+#endif
 #if defined(FIBER_TSAN)
     __tsan_destroy_fiber(fiber->tsan_fiber);
 #endif

@@ -146,6 +146,41 @@ static void what_show_writes_check_reads(void **state)
     assert_int_equal(run("dbo show program " PREFILL " --json | dbo check --program -"), 0);
 }
 
+static void what_is_no_number_is_nan(void **state)
+{
+    (void)state;
+    put_file("nan.lua", "print(0/0, -(0/0))\n");
+    assert_int_equal(run("dbo run nan.lua"), 0);
+    assert_string_equal(printed, "nan\tnan\n");
+    put_file("nan.lua", "local dbo = require 'dbo'\nreturn dbo.fixed { D = -(0/0) }\n");
+    expect_sentence("dbo run nan.lua", 1, "nan.lua:2: D must be a number, got nan");
+    put_file("nan.lua", "local dbo = require 'dbo'\n"
+                        "return dbo.experiment { nodes = 0/0,\n costs = dbo.fixed {} }\n");
+    expect_sentence("dbo run nan.lua", 1, "nan.lua:2: nodes must be an integer, got nan");
+}
+
+static void ops_have_at_most_the_sms_of_the_gpu(void **state)
+{
+    (void)state;
+    static const char *const text =
+        "local dbo = require 'dbo'\n"
+        "return dbo.experiment { layers = 4, enable_dbo = true, costs = dbo.fixed { A = 1 },\n"
+        "  schedule = dbo.schedule { name = 'mine', num_ubatches = 2, layers = 4,\n"
+        "    layer = function(u)\n"
+        "      u.op { name = 'a', us = 10, sms = %d }\n"
+        "      u.yield()\n"
+        "    end },\n"
+        "  batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n";
+    char script[1024];
+    snprintf(script, sizeof script, text, 133);
+    put_file("sms.lua", script);
+    expect_sentence("dbo run sms.lua", 1,
+                    "sms.lua:5: schedule mine, ubatch 0: an op asks for 133 SMs, the GPU has 132");
+    snprintf(script, sizeof script, text, 132);
+    put_file("sms.lua", script);
+    assert_int_equal(run("dbo run sms.lua"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +191,8 @@ int main(void)
         cmocka_unit_test(ascii_is_everywhere),
         cmocka_unit_test(doctor_promises_nothing),
         cmocka_unit_test(what_show_writes_check_reads),
+        cmocka_unit_test(what_is_no_number_is_nan),
+        cmocka_unit_test(ops_have_at_most_the_sms_of_the_gpu),
     };
     return cmocka_run_group_tests_name("cli_text", tests, make_folder, remove_folder);
 }
