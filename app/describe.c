@@ -18,11 +18,9 @@ static void describe_model(const dbo_experiment *e, dbo_strbuf *out)
     const dbo_model_spec *model = &e->model;
     if (e->has_fixed) {
         const dbo_fixed_costs *us = &e->fixed;
-        dbo_strbuf_printf(out,
-                          "%u layers of fixed costs, us an ubatch: A0 %g, A1 %g, D %g, M %g, C %g, "
-                          "S %g",
-                          e->num_layers, us->a0_us, us->a1_us, us->d_us, us->m_us, us->c_us,
-                          us->s_us);
+        dbo_strbuf_printf(
+            out, "%u layers of fixed costs, us an ubatch: A0=%g A1=%g D=%g M=%g C=%g S=%g",
+            e->num_layers, us->a0_us, us->a1_us, us->d_us, us->m_us, us->c_us, us->s_us);
         return;
     }
     dbo_strbuf_printf(out, "%s, ", model->name);

@@ -262,7 +262,7 @@ static void description_keeps_to_its_width(void **state)
     dbo_experiment_describe(&e, 80, &text);
     assert_string_equal(
         dbo_strbuf_text(&text),
-        "Model    8 layers of fixed costs, us an ubatch: A0 0, A1 0, D 70, M 0, C 0, S 0\n"
+        "Model    8 layers of fixed costs, us an ubatch: A0=0 A1=0 D=70 M=0 C=0 S=0\n"
         "Cluster  2 nodes of 2 GPUs = 4 GPUs: DP 4, TP 1, EP off\n"
         "Batch    decode, tokens a rank: 64..96 (requests: 64..96 of 1 token, context\n"
         "         4096)\n"
