@@ -2,7 +2,6 @@
 #include "app/cli.h"
 
 #include "app/cli_man.h"
-#include "app/output.h"
 #include "app/wrap.h"
 #include "dbo_build.h"
 
@@ -129,6 +128,22 @@ int dbo_cli_end(void)
 {
     dbo_error err = {0};
     return dbo_output_flush_stdout(&err) == DBO_OK ? DBO_EXIT_OK : dbo_cli_fail(&err);
+}
+
+dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const char *trace_path,
+                                dbo_output *trace, dbo_error *err)
+{
+    if (dbo_output_names_stdout(json_path) && dbo_output_names_stdout(trace_path))
+        return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
+                        "--json and --trace cannot both go to the standard output");
+    if (json_path)
+        DBO_TRY(dbo_output_open(json, json_path, err));
+    if (trace_path)
+        DBO_TRY(dbo_output_open(trace, trace_path, err));
+    if (json_path && trace_path && dbo_output_is_same(json, trace))
+        return dbo_fail(err, DBO_INVALID, "Give each a file of its own.",
+                        "--json and --trace both write %.300s", trace_path);
+    return DBO_OK;
 }
 
 /* ---- begin ---- */

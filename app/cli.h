@@ -16,6 +16,7 @@
 #ifndef DBO_APP_CLI_H
 #define DBO_APP_CLI_H
 
+#include "app/output.h"
 #include "core/log.h"
 #include "core/status.h"
 
@@ -70,6 +71,11 @@ int dbo_cli_fail_usage(const dbo_error *err);
 
 /* Flushes stdout: a reader that went away is no error, a full disk is. Returns the exit code. */
 int dbo_cli_end(void);
+
+/* Opens the files of --json and --trace, of which either may be NULL (not asked for), and refuses
+ * one file for both. The caller discards what is open, also on failure. */
+dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const char *trace_path,
+                                dbo_output *trace, dbo_error *err);
 
 /* Columns of the terminal at stdout, $COLUMNS, or 80; at least 80 and at most 500. */
 uint32_t dbo_cli_width(void);

@@ -204,9 +204,7 @@ static dbo_status print_report(const check_arguments *arguments, const dbo_check
                                dbo_error *err)
 {
     dbo_strbuf text;
-    bool silent = (arguments->json && strcmp(arguments->json, "-") == 0) ||
-                  (arguments->trace && strcmp(arguments->trace, "-") == 0);
-    if (silent)
+    if (dbo_output_names_stdout(arguments->json) || dbo_output_names_stdout(arguments->trace))
         return DBO_OK;
     dbo_strbuf_init(&text);
     dbo_strbuf_add(&text, dbo_strbuf_text(&report->notes));
@@ -287,8 +285,7 @@ static int run_script(const dbo_cli *cli, const check_arguments *arguments,
                                .all_speed = arguments->perf,
                                .cancelled = dbo_cli_interrupted,
                                .log = &cli->log};
-    if ((arguments->json && dbo_output_open(&json, arguments->json, &err) != DBO_OK) ||
-        (arguments->trace && dbo_output_open(&trace, arguments->trace, &err) != DBO_OK)) {
+    if (dbo_cli_open_outputs(arguments->json, &json, arguments->trace, &trace, &err) != DBO_OK) {
         code = dbo_cli_fail_usage(&err);
     } else if (dbo_check_experiment(&job, &report, &err) != DBO_OK) {
         code = dbo_cli_fail(&err);
@@ -313,8 +310,7 @@ static dbo_status check_arguments_fit(const check_arguments *arguments, dbo_erro
         (script || arguments->trace || arguments->perf || arguments->script.num_sets > 0))
         return dbo_fail(err, DBO_INVALID, "See dbo help check.",
                         "--program is checked alone: there is no run");
-    if (arguments->json && arguments->trace && strcmp(arguments->json, "-") == 0 &&
-        strcmp(arguments->trace, "-") == 0)
+    if (dbo_output_names_stdout(arguments->json) && dbo_output_names_stdout(arguments->trace))
         return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
                         "--json and --trace cannot both go to the standard output");
     return DBO_OK;
@@ -341,8 +337,8 @@ int dbo_command_check(int argc, char **argv)
             return dbo_cli_fail_usage(&err);
         arguments.script.path = scene;
     }
-    bool only_document = (arguments.json && strcmp(arguments.json, "-") == 0) ||
-                         (arguments.trace && strcmp(arguments.trace, "-") == 0);
+    bool only_document =
+        dbo_output_names_stdout(arguments.json) || dbo_output_names_stdout(arguments.trace);
     if (!dbo_script_load(&arguments.script, "check", only_document ? stderr : stdout, &experiment,
                          &code))
         return code;

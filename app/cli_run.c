@@ -267,19 +267,6 @@ static int end_of_printing(const dbo_run_arguments *arguments)
     return dbo_cli_fail_usage(&err);
 }
 
-static dbo_status open_outputs(const dbo_run_arguments *arguments, dbo_run_outputs *outputs,
-                               dbo_error *err)
-{
-    if (arguments->json)
-        DBO_TRY(dbo_output_open(&outputs->json, arguments->json, err));
-    if (arguments->trace)
-        DBO_TRY(dbo_output_open(&outputs->trace, arguments->trace, err));
-    if (arguments->json && arguments->trace && dbo_output_is_same(&outputs->json, &outputs->trace))
-        return dbo_fail(err, DBO_INVALID, "Give each a file of its own.",
-                        "--json and --trace both write %.300s", arguments->trace);
-    return DBO_OK;
-}
-
 int dbo_command_run(int argc, char **argv)
 {
     static const struct argp argp = {run_options, parse_option, "SCRIPT", run_doc,
@@ -304,7 +291,8 @@ int dbo_command_run(int argc, char **argv)
         return code;
     if (experiment.num_layers == 0) /* it only prints */
         return end_of_printing(&arguments);
-    if (open_outputs(&arguments, &outputs, &err) != DBO_OK)
+    if (dbo_cli_open_outputs(arguments.json, &outputs.json, arguments.trace, &outputs.trace,
+                             &err) != DBO_OK)
         code = dbo_cli_fail_usage(&err);
     else
         code = run_experiment(&cli, &arguments, &experiment, &outputs);

@@ -33,6 +33,8 @@ static void every_command_says_that_its_output_failed(void **state)
         "dbo show program t.lua",
         "dbo show program t.lua --json",
         "dbo show graph t.lua",
+        "dbo check t.lua --set layers=4",
+        "dbo check t.lua --set layers=4 --json -",
         "dbo check --program p.json",
         "dbo check --program p.json --json -",
         "dbo eval thresholds --in thresholds.json",
@@ -207,6 +209,7 @@ static void outputs_must_differ_and_have_something_to_hold(void **state)
     expect_sentence("dbo run t.lua --json x --trace ./x", 2, "--json and --trace both write ./x");
     expect_sentence("dbo run t.lua --json - --trace /dev/stdout", 2,
                     "cannot both go to the standard output");
+    expect_sentence("dbo check t.lua --json x --trace ./x", 2, "--json and --trace both write ./x");
     expect_sentence("dbo run prints.lua --json x", 2, "there is nothing for --json");
     assert_string_equal(printed, "hello\n");
     expect_sentence("dbo run prints.lua --trace x", 2, "there is nothing for --trace");
