@@ -190,12 +190,14 @@ static void misdecide(const dbo_runner *runner, int32_t num_tokens, dbo_vote_res
     dbo_fault *fault = runner->deployment->fault;
     int32_t n = (int32_t)dbo_config_num_ubatches(runner->deployment->config);
     int32_t smallest = INT32_MAX;
+    const dbo_seam *seam = &runner->rank->seam;
+    uint32_t own = seam->group->rank(seam->group_self); /* of a class, the first member's */
     for (uint32_t r = 0; r < runner->group_size; r++)
         smallest = runner->matrix[r] < smallest ? runner->matrix[r] : smallest;
     if (decision->should_ubatch && decision->graph_mode == DBO_GRAPH_FULL &&
         dbo_is_last_ubatch_empty(smallest, decision->num_tokens_padded, n))
         dbo_fault_strikes(fault, DBO_FAULT_GRAPH_EMPTY_UBATCH);
-    if (n > 1 && dbo_fault_is(fault, DBO_FAULT_VOTE_SKIP) && runner->rank->id == fault->rank) {
+    if (n > 1 && dbo_fault_is(fault, DBO_FAULT_VOTE_SKIP) && own == fault->rank) {
         fault->reached++;
         decision->should_ubatch = !decision->should_ubatch;
         decision->graph_mode = DBO_GRAPH_NONE;

@@ -209,7 +209,7 @@ typedef enum dbo_turn_event {
     DBO_TURN_SIGNAL, /* gives the turn to ubatch `arg` */
     DBO_TURN_RESUME, /* has got it */
     DBO_TURN_STREAM, /* works on stream `arg` from now on; said only when that changes */
-    DBO_TURN_EXIT,   /* its model has ended; a pending hook and a signal may follow */
+    DBO_TURN_EXIT,   /* its model has ended; a hook may follow, and a signal unless it fails */
     DBO_TURN_SLOT    /* posts into transfer slot `arg`, whose last one nobody has received */
 } dbo_turn_event;
 

@@ -246,7 +246,8 @@ static dbo_status ubatch_main(void *arg, uint32_t id, dbo_error *err)
         status = run_hook(u);
     if (status != DBO_OK && status != DBO_ABORTED && err->status == DBO_OK)
         dbo_rank_fail(rank, status, err);
-    tell(rank, DBO_TURN_SIGNAL, id, next_of(u));
+    if (status == DBO_OK)
+        tell(rank, DBO_TURN_SIGNAL, id, next_of(u));
     return status;
 }
 

@@ -309,7 +309,7 @@ static void a_rank_that_does_not_post(void **state)
     }
     check_world_close(&w, DBO_DEADLOCK, &findings);
     expect_one(&findings, DBO_FINDING_DEADLOCK,
-               "rank 2 posted dispatch of ubatch 1 (layer 0), rank 0 never did", "rank 0");
+               "rank 2 posted dispatch of ubatch 1, rank 0 never did (step 0, layer 0)", "rank 0");
 }
 
 static void ranks_that_mean_different_transfers(void **state)

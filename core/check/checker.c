@@ -259,7 +259,7 @@ static void end_capture(check_rank *rank, const dbo_call *call, bool keep)
         keep ? realloc(rank->graphs, (rank->num_graphs + 1) * sizeof *grown) : NULL;
     if (!grown) {
         rank->checker->failed = rank->checker->failed || keep;
-        g->count = 0;
+        g->count = g->num_posts = 0;
         return;
     }
     g->graph = call->number;
@@ -275,6 +275,9 @@ static void replay_graph(check_rank *rank, const dbo_call *call)
     for (uint32_t i = 0; i < rank->num_graphs; i++)
         if (rank->graphs[i].graph == call->number)
             graph = &rank->graphs[i];
+    rank->replayed = true;
+    if (graph)
+        check_replayed_posts(rank, graph, call->other);
     for (uint32_t write = 0; write < 2 && graph; write++)
         for (uint32_t i = 0; i < graph->count; i++) {
             const check_access *a = &graph->accesses[i];
@@ -360,8 +363,10 @@ static void device_call(check_rank *rank, const dbo_call *call)
 
 static void call_begins(check_rank *rank, const dbo_call *call)
 {
-    rank->open = true;
-    rank->waits_in = *call;
+    if (!rank->aborted) {
+        rank->open = true;
+        rank->waits_in = *call;
+    }
     if (call->kind == DBO_CALL_HOST_WAIT)
         forbid(rank, call, "waits for an event");
     if (call->kind == DBO_CALL_COUNTS)
@@ -384,8 +389,12 @@ static void watch(void *self, const dbo_call *call)
         call_begins(rank, call);
         return;
     }
+    if (call->status == DBO_ABORTED && !rank->aborted) {
+        rank->aborted = rank->open = true;
+        rank->waits_in = *call;
+    }
     if (rank->open && rank->waits_in.kind == call->kind && call->status == DBO_OK)
-        rank->open = false;
+        rank->open = rank->aborted;
     host_call(rank, call);
     if (call->status == DBO_OK)
         device_call(rank, call);
@@ -411,13 +420,19 @@ dbo_checker *dbo_checker_create(const dbo_check_options *options, dbo_error *err
     return checker;
 }
 
+static void destroy_graph(check_graph *graph)
+{
+    free(graph->accesses);
+    free(graph->posts);
+}
+
 static void destroy_rank(check_rank *rank)
 {
     dbo_check_memory_fini(&rank->memory);
     for (uint32_t i = 0; i < rank->num_graphs; i++)
-        free(rank->graphs[i].accesses);
+        destroy_graph(&rank->graphs[i]);
     free(rank->graphs);
-    free(rank->capture.accesses);
+    destroy_graph(&rank->capture);
     free(rank->events);
     free(rank->buffers);
     free(rank->live);
@@ -463,7 +478,7 @@ dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *e
     if (!rank)
         return dbo_fail_memory(err, "a checker");
     rank->checker = checker;
-    rank->step = DBO_NOWHERE;
+    rank->step = rank->posted_step = DBO_NOWHERE;
     rank->id = seam->group->rank(seam->group_self);
     if (seam->a2a)
         seam->a2a->caps(seam->a2a_self, &rank->caps);

@@ -2,7 +2,8 @@
  *
  *     checker.c    calls -> clocks, buffers, captures
  *     transfers.c  posts, finishes, results held, queues; who has posted what
- *     waits.c      turns, exchanges, and why nothing moves
+ *     waits.c      turns, exchanges
+ *     deadlock.c   why nothing moves
  *     explain.c    conflicts as findings
  *     memory.c     touches of buffers
  */
@@ -58,12 +59,15 @@ typedef struct check_graph {
     uint32_t graph;
     check_access *accesses;
     uint32_t count, cap;
+    dbo_op_id *posts; /* in issue order */
+    uint32_t num_posts, cap_posts;
 } check_graph;
 
 typedef enum check_turn {
     CHECK_TURN_NONE,
     CHECK_TURN_RUNS,
     CHECK_TURN_WAITS,
+    CHECK_TURN_ENDING, /* its model has ended, and it has not signalled */
     CHECK_TURN_ENDED,
     CHECK_TURN_STUCK /* it ended without having got its turn back */
 } check_turn;
@@ -94,6 +98,7 @@ typedef struct check_rank {
     check_result held[DBO_MAX_UBATCHES][CHECK_HELD];
     uint32_t num_held[DBO_MAX_UBATCHES];
     uint32_t posted[DBO_MAX_UBATCHES];
+    uint32_t posted_step; /* of the last post, or DBO_NOWHERE */
     /* captures */
     bool capturing;
     uint32_t num_captures;
@@ -106,13 +111,17 @@ typedef struct check_rank {
     uint32_t step;
     check_step steps[CHECK_STEPS];
     uint64_t exchanges;
-    bool open; /* a call that blocks has not returned: */
+    bool replayed; /* a graph, in this step */
+    bool open;     /* a call that blocks has not returned: */
     dbo_call waits_in;
+    bool
+        aborted; /* a call was given up, the one above: the machine had stopped, or a peer failed */
 } check_rank;
 
 /* Transfer k of a communicator, as the first rank posted it. */
 typedef struct check_meet {
-    dbo_op_id id; /* with that rank */
+    dbo_op_id id;
+    uint32_t rank; /* which that was; the id's is the machine's number */
 } check_meet;
 
 typedef struct check_comm {
@@ -150,14 +159,23 @@ void check_finish(check_rank *rank, const dbo_call *call);
 void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_touch *touch);
 void check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot);
 void check_transfers_end(check_rank *rank);
-/* A communicator where some ranks have posted what others have not: "rank 2 posted ..."; false:
- * there is none. */
-bool check_unmatched(dbo_checker *checker, dbo_finding *out);
+/* A graph is replayed as step `step`: its transfers are posted. */
+void check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step);
+/* The transfer with this handle that has not been finished; NULL: none has. */
+check_transfer *check_live_at(check_rank *rank, uint32_t handle);
 
 /* waits.c */
 void check_turn_event(check_rank *rank, const dbo_call *call);
 void check_step_mark(check_rank *rank, const dbo_call *call);
 void check_exchange_begins(check_rank *rank, const dbo_call *call);
+/* Does the rank's own ring of turns stand still? Then says why; *error is what the run ended with.
+ */
+bool check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error);
+/* `absent` has not come to the exchange of the step in which `waiting` waits. */
+void check_report_missed(dbo_checker *checker, const check_rank *absent, const check_rank *waiting,
+                         uint32_t step, uint32_t behind);
+
+/* deadlock.c */
 void check_deadlock(dbo_checker *checker, const dbo_error *error);
 
 /* explain.c */

@@ -18,10 +18,12 @@ static void op_of(const check_rank *rank, dbo_finding *f, dbo_op_id a, dbo_op_id
 }
 
 /* The k-th transfer of a communicator is one: all ranks mean the same by it. */
-static void match_post(check_rank *rank, uint32_t comm, dbo_op_id id)
+static void match_post(check_rank *rank, dbo_op_id id)
 {
     dbo_checker *checker = rank->checker;
+    uint32_t comm = dbo_op_id_ubatch(id);
     check_comm *c = &checker->comms[comm];
+    rank->posted_step = dbo_op_id_step(id);
     uint32_t k = rank->posted[comm]++;
     if (k == c->count) {
         if (c->count == c->cap) {
@@ -34,10 +36,11 @@ static void match_post(check_rank *rank, uint32_t comm, dbo_op_id id)
             c->meets = grown;
             c->cap = cap;
         }
-        c->meets[c->count++] = (check_meet){.id = id};
+        c->meets[c->count++] = (check_meet){.id = id, .rank = rank->id};
         return;
     }
-    dbo_op_id first = c->meets[k].id;
+    const check_meet *meet = &c->meets[k];
+    dbo_op_id first = meet->id;
     if (dbo_op_id_kind(first) == dbo_op_id_kind(id) &&
         dbo_op_id_layer(first) == dbo_op_id_layer(id) &&
         dbo_op_id_step(first) == dbo_op_id_step(id))
@@ -48,42 +51,37 @@ static void match_post(check_rank *rank, uint32_t comm, dbo_op_id id)
              "transfer %u of ubatch %u is %s of step %u, layer %u on rank %u and %s of step %u, "
              "layer %u on rank %u",
              k, comm, dbo_op_kind_name(dbo_op_id_kind(first)), dbo_op_id_step(first),
-             dbo_op_id_layer(first), dbo_op_id_rank(first), dbo_op_kind_name(dbo_op_id_kind(id)),
+             dbo_op_id_layer(first), meet->rank, dbo_op_kind_name(dbo_op_id_kind(id)),
              dbo_op_id_step(id), dbo_op_id_layer(id), rank->id);
     snprintf(f.fix, sizeof f.fix, "%s", "All ranks must run the same layers in the same way.");
     dbo_findings_add(&checker->findings, &f);
 }
 
-bool check_unmatched(dbo_checker *checker, dbo_finding *out)
+/* A capture posts nothing; each replay of it does. */
+static void keep_post(check_rank *rank, dbo_op_id id)
 {
-    for (uint32_t comm = 0; comm < DBO_MAX_UBATCHES; comm++) {
-        const check_comm *c = &checker->comms[comm];
-        for (uint32_t r = 0; r < checker->num_ranks; r++) {
-            const check_rank *rank = checker->ranks[r];
-            if (rank->posted[comm] >= c->count)
-                continue;
-            dbo_op_id id = c->meets ? c->meets[rank->posted[comm]].id : 0;
-            *out = dbo_finding_of(DBO_FINDING_DEADLOCK);
-            out->rank = rank->id;
-            out->ubatch = comm;
-            out->layer = dbo_op_id_layer(id);
-            out->step = dbo_op_id_step(id);
-            out->ops[0] = id;
-            out->num_ops = 1;
-            snprintf(out->what, sizeof out->what,
-                     "rank %u posted %s of ubatch %u (layer %u), rank %u never did: everybody who "
-                     "waits for its rows waits for ever",
-                     dbo_op_id_rank(id),
-                     dbo_op_id_kind(id) == DBO_KIND_DISPATCH ? "dispatch" : "combine", comm,
-                     dbo_op_id_layer(id), rank->id);
-            snprintf(out->missing_edge, sizeof out->missing_edge, "a post on rank %u", rank->id);
-            snprintf(out->fix, sizeof out->fix, "%s",
-                     "All ranks must decide alike, by one exchange, and take part in every "
-                     "transfer.");
-            return true;
+    check_graph *g = &rank->capture;
+    if (g->num_posts == g->cap_posts) {
+        uint32_t cap = g->cap_posts ? g->cap_posts * 2 : 64;
+        dbo_op_id *grown = realloc(g->posts, cap * sizeof *grown);
+        if (!grown) {
+            rank->checker->failed = true;
+            return;
         }
+        g->posts = grown;
+        g->cap_posts = cap;
     }
-    return false;
+    g->posts[g->num_posts++] = id;
+}
+
+void check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step)
+{
+    for (uint32_t i = 0; i < graph->num_posts; i++) {
+        dbo_op_id id = graph->posts[i];
+        match_post(rank, dbo_op_id_make(step, dbo_op_id_rank(id), dbo_op_id_layer(id),
+                                        dbo_op_id_ubatch(id), dbo_op_id_kind(id),
+                                        dbo_op_id_occurrence(id)));
+    }
 }
 
 /* ---- limits of the back end ---- */
@@ -207,8 +205,10 @@ void check_post(check_rank *rank, const dbo_call *call)
     const dbo_clock *clock = check_issue(rank, call->stream);
     uint32_t tick = clock->at[call->stream];
     dbo_clock_join(&before, &rank->host);
-    if (!rank->capturing)
-        match_post(rank, dbo_op_id_ubatch(call->id), call->id);
+    if (rank->capturing)
+        keep_post(rank, call->id);
+    else
+        match_post(rank, call->id);
     check_reads(rank, call, call->stream, tick, clock);
     if (rank->checker->options.unfinished_is_done) {
         check_writes(rank, call, call->stream, tick, 0, clock);
@@ -232,7 +232,7 @@ void check_post(check_rank *rank, const dbo_call *call)
     check_writes(rank, call, dim, t->tick, t->number, &t->done);
 }
 
-static check_transfer *live_at(check_rank *rank, uint32_t handle)
+check_transfer *check_live_at(check_rank *rank, uint32_t handle)
 {
     for (uint32_t i = rank->num_live; i-- > 0;)
         if (rank->live[i].handle == handle)
@@ -242,7 +242,7 @@ static check_transfer *live_at(check_rank *rank, uint32_t handle)
 
 void check_counts(check_rank *rank, const dbo_call *call)
 {
-    const check_transfer *t = live_at(rank, call->number);
+    const check_transfer *t = check_live_at(rank, call->number);
     if (!t)
         return;
     dbo_clock_join(&rank->host, &t->before);
@@ -251,7 +251,7 @@ void check_counts(check_rank *rank, const dbo_call *call)
 
 void check_finish(check_rank *rank, const dbo_call *call)
 {
-    check_transfer *t = live_at(rank, call->number);
+    check_transfer *t = check_live_at(rank, call->number);
     if (!t)
         return;
     dbo_clock *clock = check_issue(rank, call->stream);

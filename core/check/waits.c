@@ -1,9 +1,12 @@
-/* waits.c: what hosts wait for: their turn, an exchange, a transfer that somebody has not posted.
+/* waits.c: what hosts do that others wait for: turns and exchanges.
  *
  * Turns: an ubatch waits from its SIGNAL to its RESUME. One that ends without the RESUME was
- * released because the ring was stuck, and its predecessor had ended. Exchanges are counted by
- * step: a rank that leaves a step with fewer than others began in it has skipped one, and is named
- * when that is seen first. */
+ * released because the ring was stuck, and its predecessor had ended. One that ends without a
+ * SIGNAL has failed. Once a call of the rank has been given up nothing here changes any more: what
+ * ubatches do then says nothing about why.
+ *
+ * Exchanges are counted by step: a rank that leaves a step with fewer than others began in it has
+ * skipped one, and is named when that is seen first. */
 #include "core/check/checker_impl.h"
 
 #include <stdio.h>
@@ -11,12 +14,19 @@
 
 /* ---- turns ---- */
 
+static void forget_turns(check_rank *rank)
+{
+    memset(rank->turns, 0, sizeof rank->turns);
+    memset(rank->yields, 0, sizeof rank->yields);
+    rank->num_ubatches = 0;
+}
+
 void check_turn_event(check_rank *rank, const dbo_call *call)
 {
+    if (rank->aborted)
+        return;
     if (call->ubatch >= DBO_MAX_UBATCHES) { /* the runner: a forward begins */
-        memset(rank->turns, 0, sizeof rank->turns);
-        memset(rank->yields, 0, sizeof rank->yields);
-        rank->num_ubatches = 0;
+        forget_turns(rank);
         return;
     }
     uint8_t *turn = &rank->turns[call->ubatch];
@@ -28,21 +38,59 @@ void check_turn_event(check_rank *rank, const dbo_call *call)
         if (*turn == CHECK_TURN_RUNS) {
             *turn = CHECK_TURN_WAITS;
             rank->yields[call->ubatch]++;
+        } else if (*turn == CHECK_TURN_ENDING) {
+            *turn = CHECK_TURN_ENDED;
         }
         return;
     case DBO_TURN_EXIT:
-        *turn = *turn == CHECK_TURN_WAITS ? CHECK_TURN_STUCK : CHECK_TURN_ENDED;
+        *turn = *turn == CHECK_TURN_WAITS ? CHECK_TURN_STUCK : CHECK_TURN_ENDING;
         return;
     case DBO_TURN_SLOT: check_slot_overwritten(rank, call->ubatch, call->other); return;
     case DBO_TURN_STREAM: return;
     }
 }
 
-static bool explain_turns(dbo_checker *checker, const check_rank *rank)
+/* The first ubatch of which that is so; num_ubatches: none. */
+static uint32_t first_that(const check_rank *rank, check_turn turn)
 {
-    uint32_t stuck = 0;
-    while (stuck < rank->num_ubatches && rank->turns[stuck] != CHECK_TURN_STUCK)
-        stuck++;
+    uint32_t i = 0;
+    while (i < rank->num_ubatches && rank->turns[i] != turn)
+        i++;
+    return i;
+}
+
+/* An ubatch has failed, and yet it is not its failure that the run ended with. */
+static void explain_failure(dbo_checker *checker, const check_rank *rank, uint32_t failed,
+                            const dbo_error *error)
+{
+    dbo_error own = {0};
+    if (!error || !error->message[0]) {
+        dbo_fail(&own, DBO_DEADLOCK, NULL,
+                 "ubatch %u has failed and never released its siblings, which wait for their turns",
+                 failed);
+        error = &own;
+    }
+    dbo_finding f = dbo_finding_of_error(DBO_FINDING_DEADLOCK, error);
+    f.rank = rank->id;
+    f.ubatch = failed;
+    f.step = rank->step;
+    snprintf(f.missing_edge, sizeof f.missing_edge,
+             "the release of its siblings when ubatch %u failed", failed);
+    snprintf(f.fix, sizeof f.fix, "%s",
+             "Release all siblings when one fails, and return the first error.");
+    dbo_findings_add(&checker->findings, &f);
+}
+
+bool check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error)
+{
+    uint32_t failed = first_that(rank, CHECK_TURN_ENDING);
+    uint32_t stuck = first_that(rank, CHECK_TURN_STUCK);
+    if (rank->aborted)
+        return false;
+    if (failed < rank->num_ubatches) {
+        explain_failure(checker, rank, failed, error);
+        return true;
+    }
     if (stuck == rank->num_ubatches)
         return false;
     uint32_t before = stuck;
@@ -73,8 +121,8 @@ static check_step *step_of(check_rank *rank, uint32_t step)
     return s;
 }
 
-static void report_missed(dbo_checker *checker, const check_rank *absent, const check_rank *waiting,
-                          uint32_t step, uint32_t behind)
+void check_report_missed(dbo_checker *checker, const check_rank *absent, const check_rank *waiting,
+                         uint32_t step, uint32_t behind)
 {
     dbo_finding f = dbo_finding_of(DBO_FINDING_MISSED_EXCHANGE);
     f.rank = absent->id;
@@ -95,14 +143,18 @@ void check_step_mark(check_rank *rank, const dbo_call *call)
     dbo_checker *checker = rank->checker;
     rank->step = call->other;
     check_step *own = step_of(rank, rank->step);
+    if (call->number == DBO_MARK_STEP_BEGIN) {
+        forget_turns(rank);
+        rank->replayed = false;
+    }
     if (call->number != DBO_MARK_STEP_END)
         return;
     own->ended = true;
     for (uint32_t i = 0; i < checker->num_ranks; i++) {
         const check_step *other = &checker->ranks[i]->steps[rank->step % CHECK_STEPS];
         if (other->step == rank->step && other->exchanges > own->exchanges)
-            report_missed(checker, rank, checker->ranks[i], rank->step,
-                          other->exchanges - own->exchanges);
+            check_report_missed(checker, rank, checker->ranks[i], rank->step,
+                                other->exchanges - own->exchanges);
     }
 }
 
@@ -118,73 +170,7 @@ void check_exchange_begins(check_rank *rank, const dbo_call *call)
     for (uint32_t i = 0; i < checker->num_ranks; i++) {
         const check_step *other = &checker->ranks[i]->steps[rank->step % CHECK_STEPS];
         if (other->step == rank->step && other->ended && other->exchanges < own->exchanges)
-            report_missed(checker, checker->ranks[i], rank, rank->step,
-                          own->exchanges - other->exchanges);
+            check_report_missed(checker, checker->ranks[i], rank, rank->step,
+                                own->exchanges - other->exchanges);
     }
-}
-
-/* Somebody waits in an exchange that another has not come to. */
-static bool explain_exchanges(dbo_checker *checker)
-{
-    const check_rank *ahead = NULL, *behind = NULL;
-    for (uint32_t i = 0; i < checker->num_ranks; i++) {
-        const check_rank *rank = checker->ranks[i];
-        if (!ahead || rank->exchanges > ahead->exchanges)
-            ahead = rank;
-        if (!behind || rank->exchanges < behind->exchanges)
-            behind = rank;
-    }
-    if (!ahead || ahead->exchanges == behind->exchanges)
-        return false;
-    report_missed(checker, behind, ahead, ahead->step,
-                  (uint32_t)(ahead->exchanges - behind->exchanges));
-    return true;
-}
-
-/* ---- why nothing moves ---- */
-
-static const char *waits_in(const check_rank *rank)
-{
-    if (!rank->open)
-        return NULL;
-    switch ((dbo_call_kind)rank->waits_in.kind) {
-    case DBO_CALL_HOST_WAIT: return "an event on the device";
-    case DBO_CALL_COUNTS: return "receive counts";
-    case DBO_CALL_EXCHANGE: return "an exchange";
-    case DBO_CALL_BARRIER: return "a barrier";
-    default: return NULL;
-    }
-}
-
-/* "; rank 0 waits for receive counts, rank 2 for an exchange" */
-static void append_waiters(const dbo_checker *checker, char *out, size_t size)
-{
-    size_t used = strlen(out);
-    for (uint32_t i = 0; i < checker->num_ranks && used + 64 < size; i++) {
-        const char *what = waits_in(checker->ranks[i]);
-        if (what)
-            used += (size_t)snprintf(out + used, size - used, "; the host of rank %u waits for %s",
-                                     checker->ranks[i]->id, what);
-    }
-}
-
-void check_deadlock(dbo_checker *checker, const dbo_error *error)
-{
-    dbo_finding f;
-    bool explained = dbo_findings_have(&checker->findings, DBO_FINDING_MISSED_EXCHANGE);
-    for (uint32_t i = 0; i < checker->num_ranks && !explained; i++)
-        explained = explain_turns(checker, checker->ranks[i]);
-    if (explained)
-        return;
-    if (check_unmatched(checker, &f)) {
-        append_waiters(checker, f.what, sizeof f.what);
-        dbo_findings_add(&checker->findings, &f);
-        return;
-    }
-    if (explain_exchanges(checker))
-        return;
-    const dbo_error unsaid = {.message = "everything waits and nothing can move"};
-    f = dbo_finding_of_error(DBO_FINDING_DEADLOCK, error && error->message[0] ? error : &unsaid);
-    append_waiters(checker, f.what, sizeof f.what);
-    dbo_findings_add(&checker->findings, &f);
 }
