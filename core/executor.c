@@ -18,8 +18,15 @@ void dbo_executor_note_failure(dbo_executor *ex, uint32_t ubatch, dbo_status sta
     ex->failure = *error;
     if (error->status == DBO_OK)
         dbo_fail(&ex->failure, status, NULL, "%s", dbo_status_text(status));
-    dbo_error_prefix(&ex->failure, "ubatch %u", ubatch);
     ex->failure.status = status;
+    if (ex->ring.parks && dbo_ring_living(&ex->ring)) {
+        dbo_fail(&ex->failure, status, NULL,
+                 "ubatch %u has failed (%.200s) and never released its siblings", ubatch,
+                 ex->failure.message);
+        *ex->parked += status != DBO_ABORTED; /* that is a peer's, not its own */
+        return;
+    }
+    dbo_error_prefix(&ex->failure, "ubatch %u", ubatch);
 }
 
 void dbo_executor_note_deadlock(dbo_executor *ex)
@@ -31,6 +38,13 @@ void dbo_executor_note_deadlock(dbo_executor *ex)
         if ((living & dbo_ring_bit(i)) && used < sizeof names - 16)
             used +=
                 (size_t)snprintf(names + used, sizeof names - used, "%s%u", used ? ", " : "", i);
+    if (ex->failure.status != DBO_OK) {
+        dbo_fail(&ex->failure, DBO_DEADLOCK,
+                 "Release all siblings when one fails, and return the first error.",
+                 "%s: ubatch %s waits for a turn that nobody will give", ex->failure.message,
+                 names);
+        return;
+    }
     dbo_fail(&ex->failure, DBO_DEADLOCK, "All ubatches must yield equally often.",
              "ubatch %s waits for a turn that nobody will give: its predecessor in the ring has "
              "ended",
@@ -40,7 +54,7 @@ void dbo_executor_note_deadlock(dbo_executor *ex)
 /* ---- fibers ---- */
 
 /* Who goes on when the next of the ring does not: the lowest that lives, only to end; the runner
- * when all have ended. If nobody has failed so far, it is now that the ring is stuck. */
+ * when all have ended. If the run is not aborted so far, it is now that the ring is stuck. */
 static dbo_context *successor(dbo_executor *ex)
 {
     uint32_t living = dbo_ring_living(&ex->ring);
@@ -60,9 +74,9 @@ static dbo_context *run_ubatch(dbo_executor_slot *slot)
     dbo_error error = {0};
     dbo_status status = ring->aborted ? DBO_ABORTED : ex->fn(ex->arg, me, &error);
     ring->done |= dbo_ring_bit(me);
-    if (status != DBO_OK && dbo_ring_abort(ring))
+    if (status != DBO_OK && dbo_ring_fail(ring))
         dbo_executor_note_failure(ex, me, status, &error);
-    bool goes_on = !ring->aborted && !(ring->done & dbo_ring_bit(next));
+    bool goes_on = status == DBO_OK && !ring->aborted && !(ring->done & dbo_ring_bit(next));
     return goes_on ? ex->slots[next].context : successor(ex);
 }
 
@@ -150,6 +164,11 @@ void dbo_executor_destroy(dbo_executor *ex)
     free(ex);
 }
 
+void dbo_executor_park_siblings(dbo_executor *ex, uint64_t *times)
+{
+    ex->parked = times;
+}
+
 dbo_context_kind dbo_executor_kind(const dbo_executor *ex)
 {
     return ex->kind;
@@ -169,6 +188,7 @@ dbo_status dbo_executor_run(dbo_executor *ex, uint32_t num_ubatches, dbo_executo
         return dbo_fail(err, DBO_INVALID, "Make the executor of the kind of its caller's context.",
                         "an executor of fibers cannot run in a context that is a thread");
     dbo_ring_init(&ex->ring, num_ubatches);
+    ex->ring.parks = ex->parked != NULL;
     ex->fn = fn;
     ex->arg = arg;
     memset(&ex->failure, 0, sizeof ex->failure);

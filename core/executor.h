@@ -10,6 +10,8 @@
  * hand-offs return DBO_ABORTED. If every living ubatch waits for a baton that nobody will pass, run
  * releases them and returns DBO_DEADLOCK with a sentence that names them.
  *
+ * A rule can be broken on purpose, to see what comes of it: dbo_executor_park_siblings.
+ *
  * Calls come from the context that holds the turn of the rank.
  */
 #ifndef DBO_EXECUTOR_H
@@ -28,6 +30,11 @@ dbo_executor *dbo_executor_create(dbo_context_kind kind, uint32_t max_ubatches,
                                   dbo_fiber_pool *pool, dbo_error *err);
 void dbo_executor_destroy(dbo_executor *executor);
 dbo_context_kind dbo_executor_kind(const dbo_executor *executor);
+
+/* From the next run on, an ubatch that fails while siblings live releases nobody: they wait for
+ * ever, which is the run's DBO_DEADLOCK. Adds 1 to *times whenever that happens; borrowed. NULL, as
+ * at first: failures release. Not while it runs. */
+void dbo_executor_park_siblings(dbo_executor *executor, uint64_t *times);
 
 /* Runs fn(arg, i) for i < num_ubatches, as above. The error is that of the ubatch that failed
  * first, prefixed with "ubatch i: ". */

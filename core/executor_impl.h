@@ -22,14 +22,16 @@ struct dbo_executor {
     dbo_executor_fn fn;
     void *arg;
     dbo_context *runner;
-    dbo_error failure;
+    dbo_error failure;      /* the run's; before it is aborted, one that releases nobody */
+    uint64_t *parked;       /* NULL: failures release; else counts those that do not */
     pthread_mutex_t lock;   /* threads: guards the ring and the failure */
     pthread_cond_t arrival; /* threads: the barrier before the first baton */
     dbo_executor_slot slots[];
 };
 
 /* The run has failed: keeps the error of the ubatch that failed first, or writes the sentence of a
- * deadlock. Called once a run, by whom the ring told that the run is aborted from now on. */
+ * deadlock. Called by whom the ring told so: once a run, or, where a failure releases nobody, first
+ * of the failure and then of the deadlock that comes of it. */
 void dbo_executor_note_failure(dbo_executor *executor, uint32_t ubatch, dbo_status status,
                                const dbo_error *error);
 void dbo_executor_note_deadlock(dbo_executor *executor);

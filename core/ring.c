@@ -2,13 +2,22 @@
  *
  * Invariant, until a run is aborted: there is one baton; it is a set event, or the turn of the
  * ubatch that took it. So two events are never set among the living, none while somebody runs, and
- * an event set twice before it is taken, which would swallow a baton, cannot happen.
+ * an event set twice before it is taken, which would swallow a baton, cannot happen. Where failures
+ * park, the baton of one that fails is lost.
  */
 #include "core/ring.h"
 
 void dbo_ring_init(dbo_ring *ring, uint32_t num)
 {
     *ring = (dbo_ring){.num = num};
+}
+
+bool dbo_ring_fail(dbo_ring *ring)
+{
+    bool first = !ring->aborted;
+    if (!ring->parks || dbo_ring_living(ring) == 0)
+        ring->aborted = true;
+    return first;
 }
 
 bool dbo_ring_is_stuck(const dbo_ring *ring)
@@ -83,10 +92,10 @@ dbo_ring_step dbo_ring_end(dbo_ring *ring, uint32_t me, bool failed)
     dbo_ring_step step = {0};
     ring->done |= dbo_ring_bit(me);
     if (failed)
-        step.failed = dbo_ring_abort(ring);
+        step.failed = dbo_ring_fail(ring);
     if (ring->aborted)
         step.wake |= dbo_ring_release(ring);
-    else
+    else if (!failed)
         step.wake |= dbo_ring_signal(ring, dbo_ring_next(ring, me));
     dbo_ring_watch(ring, &step);
     return step;

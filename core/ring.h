@@ -38,12 +38,13 @@ typedef struct dbo_ring {
     uint32_t released; /* after an abort: the turn is its own until it ends */
     uint32_t arrived;  /* how many came to the barrier */
     bool aborted;
+    bool parks; /* a failure is kept back and releases nobody; off unless set after init */
 } dbo_ring;
 
 typedef struct dbo_ring_step {
     uint32_t wake;     /* at most one bit: that ubatch waits, let it look again */
     bool stuck;        /* the run is aborted from now on: nobody would ever pass a baton */
-    bool failed;       /* the run is aborted from now on: the caller's failure is the run's */
+    bool failed;       /* the first failure is the caller's; it is the run's, unless stuck, too */
     dbo_status status; /* dbo_ring_pass: DBO_OK when the caller must wait for its turn */
 } dbo_ring_step;
 
@@ -61,7 +62,8 @@ dbo_status dbo_ring_take(dbo_ring *ring, uint32_t me);
 /* First half of a hand-off: signals the next. Status DBO_ABORTED: the run is aborted, keep the turn
  * and end; DBO_INTERNAL: there was a baton for an ubatch that runs. */
 dbo_ring_step dbo_ring_pass(dbo_ring *ring, uint32_t me);
-/* The end of an ubatch: signals the next, or releases the next one to be released. */
+/* The end of an ubatch: signals the next, or releases the next one to be released. One that fails
+ * aborts the run; of a ring that parks it tells nobody, so that whoever lives waits for ever. */
 dbo_ring_step dbo_ring_end(dbo_ring *ring, uint32_t me, bool failed);
 
 /* ---- the parts that these are made of ---- */
@@ -98,6 +100,9 @@ static inline bool dbo_ring_abort(dbo_ring *ring)
     return first;
 }
 
+/* `me`, which is done, has failed: aborts the run, unless the ring parks those who live. True for
+ * the first. */
+bool dbo_ring_fail(dbo_ring *ring);
 /* Everything living waits and nobody has a baton. */
 bool dbo_ring_is_stuck(const dbo_ring *ring);
 /* After an abort: the turn goes to the lowest that lives. Returns whom to wake, none: 0. */

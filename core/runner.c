@@ -42,6 +42,8 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
         status = dbo_wrapper_init(&runner->wrapper, rank, deployment->config, keeps_sms(deployment),
                                   err);
     runner->wrapper.fault = deployment->fault;
+    if (dbo_fault_is(deployment->fault, DBO_FAULT_UBATCH_ERROR_PARKS_SIBLINGS))
+        dbo_executor_park_siblings(rank->executor, &deployment->fault->reached);
     if (status == DBO_OK) {
         status = seam->device->event_create(seam->device_self, &runner->step_done);
         runner->has_event = status == DBO_OK;

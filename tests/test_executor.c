@@ -32,6 +32,7 @@ typedef struct plan {
     log_entry log[MAX_LOG];
     uint32_t logged;
     uint32_t inside; /* how many bodies run at this moment: never more than one */
+    bool parks;      /* a failure releases nobody */
 } plan;
 
 static void note(plan *p, uint32_t ubatch, uint32_t what, uint32_t turn)
@@ -88,7 +89,7 @@ static dbo_status expect(plan *p)
         turn[me]++;
         me = (me + 1) % p->count;
     }
-    if (living > 0 && status == DBO_OK)
+    if (living > 0 && (status == DBO_OK || p->parks))
         status = DBO_DEADLOCK;
     for (uint32_t i = 0; i < p->count && status != DBO_OK; i++)
         if (!done[i] && begun[i])
@@ -245,7 +246,7 @@ static void uneven_yields(void **state)
 }
 
 /* Contexts are used again, with other counts, after success, failure and deadlock. */
-static uint32_t random_plans(dbo_executor *executor, uint64_t seed, uint32_t rounds)
+static uint32_t random_plans(dbo_executor *executor, uint64_t seed, uint32_t rounds, bool parks)
 {
     dbo_prng prng;
     dbo_error err;
@@ -254,6 +255,7 @@ static uint32_t random_plans(dbo_executor *executor, uint64_t seed, uint32_t rou
     for (uint32_t round = 0; round < rounds; round++) {
         plan p = even(1 + (uint32_t)dbo_prng_below(&prng, MAX_UBATCHES),
                       (uint32_t)dbo_prng_below(&prng, 8));
+        p.parks = parks;
         for (uint32_t i = 0; i < p.count; i++) {
             if (dbo_prng_below(&prng, 4) == 0)
                 p.yields[i] = (uint32_t)dbo_prng_below(&prng, 8);
@@ -273,12 +275,60 @@ static void any_plan_in_any_order(void **state)
     for (int k = 0; k < 2; k++) {
         dbo_context *self;
         dbo_executor *executor = open_executor(kinds[k], &self);
-        failures[k] = random_plans(executor, 7, 400);
+        failures[k] = random_plans(executor, 7, 400, false);
         close_executor(executor, self);
     }
     assert_int_equal(failures[0], failures[1]);
     assert_in_range(failures[0], 100, 300); /* both outcomes were met often */
     printf("executor: 2 x 400 random plans, %u of each fail or deadlock\n", failures[0]);
+}
+
+/* On purpose: whoever fails tells nobody. All others wait, which is noticed; they are named, and so
+ * is who failed and how; and none of them stays. */
+static void a_failure_that_releases_nobody(void **state)
+{
+    (void)state;
+    dbo_error err;
+    for (int k = 0; k < 2; k++) {
+        dbo_context *self;
+        uint64_t times = 0;
+        dbo_executor *executor = open_executor(kinds[k], &self);
+        dbo_executor_park_siblings(executor, &times);
+        for (uint32_t count = 2; count <= 3; count++)
+            for (uint32_t failing = 0; failing < count; failing++)
+                for (uint32_t turn = 0; turn < 3; turn++) {
+                    char words[96];
+                    plan p = even(count, 2);
+                    p.parks = true;
+                    p.fail_at[failing] = turn;
+                    check(executor, &p, &err);
+                    bool last = failing == count - 1 && turn == 2; /* the others have ended */
+                    snprintf(words, sizeof words,
+                             last ? "ubatch %u: no paper at turn %u"
+                                  : "ubatch %u has failed (no paper at turn %u) and never released "
+                                    "its siblings: ubatch ",
+                             failing, turn);
+                    assert_int_equal(err.status, last ? DBO_IO : DBO_DEADLOCK);
+                    if (!strstr(err.message, words))
+                        fail_msg("'%s' lacks '%s'", err.message, words);
+                }
+        assert_int_equal(times, 2 * 3 + 3 * 3 - 2);
+        plan p = even(4, 2);
+        p.parks = true;
+        p.fail_at[1] = 1;
+        check(executor, &p, &err);
+        assert_string_equal(err.message,
+                            "ubatch 1 has failed (no paper at turn 1) and never released its "
+                            "siblings: ubatch 0, 2, 3 waits for a turn that nobody will give");
+        assert_string_equal(err.hint,
+                            "Release all siblings when one fails, and return the first error.");
+        assert_in_range(random_plans(executor, 9, 200, true), 50, 150);
+        dbo_executor_park_siblings(executor, NULL);
+        p.parks = false;
+        check(executor, &p, &err);
+        assert_string_equal(err.message, "ubatch 1: no paper at turn 1");
+        close_executor(executor, self);
+    }
 }
 
 static void refusals(void **state)
@@ -320,10 +370,15 @@ static void adoption_nests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(turns_go_round),     cmocka_unit_test(two_by_hand),
-        cmocka_unit_test(first_failure_wins), cmocka_unit_test(a_failure_without_words_gets_some),
-        cmocka_unit_test(uneven_yields),      cmocka_unit_test(any_plan_in_any_order),
-        cmocka_unit_test(refusals),           cmocka_unit_test(adoption_nests),
+        cmocka_unit_test(turns_go_round),
+        cmocka_unit_test(two_by_hand),
+        cmocka_unit_test(first_failure_wins),
+        cmocka_unit_test(a_failure_without_words_gets_some),
+        cmocka_unit_test(uneven_yields),
+        cmocka_unit_test(any_plan_in_any_order),
+        cmocka_unit_test(a_failure_that_releases_nobody),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(adoption_nests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,7 @@
     X(DBO_PROTOCOL_DROP_DONE, "drop-done", "ends without saying so")                               \
     X(DBO_PROTOCOL_DROP_END_WATCH, "drop-end-watch", "ends without a look at who is left")         \
     X(DBO_PROTOCOL_DROP_ABORT, "drop-abort", "fails like one that ends")                           \
+    X(DBO_PROTOCOL_PARK_SIBLINGS, "park-siblings", "fails and tells nobody")                       \
     X(DBO_PROTOCOL_ABORT_SIGNALS, "abort-signals", "after a failure signals the next, no more")    \
     X(DBO_PROTOCOL_RELEASE_ONCE, "release-once", "only the failure releases, not those released")  \
     X(DBO_PROTOCOL_RELEASE_ALL, "release-all", "a failure releases all at once")                   \
@@ -156,7 +157,7 @@ dbo_status dbo_protocol_from_program(dbo_protocol_options *options, const dbo_pr
                                      dbo_error *err);
 /* "lost-wakeup", "uneven-yields", "ubatch-error-parks-siblings": makes the options misbehave that
  * way; the second and the third rewrite programs (one yield more of the last ubatch; a failure of
- * ubatch 0 after its first yield, and no hooks). DBO_INVALID: another name. */
+ * ubatch 0 after its first yield). DBO_INVALID: another name. */
 dbo_status dbo_protocol_set_fault(dbo_protocol_options *options, const char *name, dbo_error *err);
 
 /* Explores; DBO_OK whether or not there is a finding. Deterministic. DBO_INVALID, DBO_LIMIT (more

@@ -35,7 +35,8 @@ dbo_ring dbo_protocol_ring(const dbo_protocol_options *o, const protocol_state *
                       .done = s->done,
                       .released = s->released,
                       .arrived = s->arrived,
-                      .aborted = s->aborted};
+                      .aborted = s->aborted,
+                      .parks = o->mutant == DBO_PROTOCOL_PARK_SIBLINGS};
 }
 
 static void put_ring(protocol_state *s, const dbo_ring *ring)

@@ -103,8 +103,8 @@ static uint32_t release(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me,
 dbo_ring_step dbo_protocol_end(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me, bool failed)
 {
     dbo_ring_step step = {0};
-    if (mutant == DBO_PROTOCOL_FAITHFUL)
-        return dbo_ring_end(ring, me, failed);
+    if (mutant == DBO_PROTOCOL_FAITHFUL || mutant == DBO_PROTOCOL_PARK_SIBLINGS)
+        return dbo_ring_end(ring, me, failed); /* the product's own way to be wrong */
     if (mutant != DBO_PROTOCOL_DROP_DONE)
         ring->done |= dbo_ring_bit(me);
     bool first = false;

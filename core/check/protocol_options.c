@@ -79,15 +79,6 @@ static uint32_t after_first_yield(const dbo_protocol_program *program)
     return program->num;
 }
 
-/* Hanging a hook on the one that failed is refused, which would end a sibling before it parks. */
-static void leave_hooks_out(dbo_protocol_program *program)
-{
-    for (uint32_t i = 0; i < program->num; i++)
-        if (program->codes[i] == DBO_PROTOCOL_HOOK_SET ||
-            program->codes[i] == DBO_PROTOCOL_HOOK_RUN)
-            program->codes[i] = DBO_PROTOCOL_WORK;
-}
-
 dbo_status dbo_protocol_set_fault(dbo_protocol_options *o, const char *name, dbo_error *err)
 {
     static const char *const names[] = {"lost-wakeup", "uneven-yields",
@@ -101,9 +92,7 @@ dbo_status dbo_protocol_set_fault(dbo_protocol_options *o, const char *name, dbo
         return insert(last, last->num, DBO_PROTOCOL_YIELD, err);
     }
     if (strcmp(name, names[2]) == 0) {
-        o->mutant = DBO_PROTOCOL_DROP_ABORT;
-        for (uint32_t i = 0; i < o->num_ubatches; i++)
-            leave_hooks_out(&o->programs[i]);
+        o->mutant = DBO_PROTOCOL_PARK_SIBLINGS;
         return insert(&o->programs[0], after_first_yield(&o->programs[0]), DBO_PROTOCOL_FAIL, err);
     }
     return dbo_fail(err, DBO_INVALID,

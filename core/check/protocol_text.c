@@ -182,7 +182,10 @@ static const char *words_of(const dbo_protocol_options *o, const dbo_protocol_st
     case AT_ARRIVALS: return asleep ? "not all have arrived: sleeps" : "all have arrived";
     case AT_TEST: return asleep ? "its turn is not there: sleeps" : "its turn is there";
     case AT_PASS: return aborts ? "signals the next; all wait: deadlock" : "signals the next";
-    case AT_END: return step->aborted ? "ends, releases the next" : "ends, signals the next";
+    case AT_END:
+        if (aborts && o->mutant == DBO_PROTOCOL_PARK_SIBLINGS)
+            return "fails, tells nobody; all wait: deadlock";
+        return step->aborted ? "ends, releases the next" : "ends, signals the next";
     case AT_TAKE: return step->event & 1u << step->thread ? "keeps its event" : "clears its event";
     case AT_GAP:
         if (aborts)

@@ -1,12 +1,13 @@
--- ubatch-error-parks-siblings: The second ubatch's schedule waits for a transfer that was never
--- posted: an error, injected on purpose. Without the fault it comes back as one sentence.
+-- ubatch-error-parks-siblings: Ubatch 1 frees a buffer that nobody has allocated: an error, injected
+-- on purpose. Without the fault it comes back as one sentence, and ubatch 0 is released. With it,
+-- ubatch 1 ends without a word, and ubatch 0 waits for its turn for ever.
 --
 --     dbo check --fault ubatch-error-parks-siblings
 --     dbo explain ubatch-error-parks-siblings
 
 local dbo = require "dbo"
 
--- Ubatch 1 finishes its transfer twice: the engine refuses that, in the middle of the step.
+-- The engine refuses that in the middle of the step, while ubatch 0 waits for its turn.
 local broken = dbo.schedule { name = "an-error-in-ubatch-1", num_ubatches = 2,
   layer = function(u)
     u.op("A0") u.op("A1")
@@ -14,6 +15,9 @@ local broken = dbo.schedule { name = "an-error-in-ubatch-1", num_ubatches = 2,
     u.finish(d)
     u.yield()
     u.op("MLP")
+    if u.id == 1 then
+      u.free("scratch")
+    end
     u.yield()
   end }
 
