@@ -244,8 +244,7 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     dbo_numeric_scene scene;
     dbo_numeric_report rows;
     dbo_error why = {0};
-    uint32_t steps = e->num_before > 0 ? e->num_before + 1 : 2;
-    dbo_status status = dbo_numeric_scene_init(&scene, e, steps, &why);
+    dbo_status status = dbo_numeric_scene_init(&scene, e, 2, &why);
     if (status == DBO_UNSUPPORTED || status == DBO_LIMIT) {
         snprintf(r->no_rows, sizeof r->no_rows, "%.159s", why.message);
         return DBO_OK;
@@ -257,7 +256,6 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     scene.job.self = c;
     scene.job.cancelled = c->job->cancelled;
     scene.job.cancelled_arg = c->job->cancelled_arg;
-    scene.job.stale_inputs = e->has_fault && e->fault.id == DBO_FAULT_REPLAY_STALE_INPUT;
     status = dbo_numeric_compare(&scene.job, &rows, &why);
     note_fault(c);
     dbo_numeric_scene_fini(&scene);

@@ -119,7 +119,6 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     DBO_TRY(dbo_runner_init(&r->runner, &r->rank, &w->deployment, err));
     DBO_TRY(dbo_numeric_init(&r->numeric, &r->runner, w->model, job->seed, err));
     r->numeric.then = (dbo_plan_hook){.prepare = prepare, .self = w};
-    r->numeric.stale_inputs = job->stale_inputs && w->with_dbo;
     for (uint32_t step = 0; step < job->num_steps; step++) {
         size_t at = (size_t)step * w->config.data_parallel_size + index;
         const dbo_request_list *list = job->requests[at];

@@ -33,7 +33,6 @@ typedef struct dbo_numeric_job {
     uint64_t seed;
     dbo_plan_hook hook;        /* sees the programs of every rank and step; prepare NULL: none */
     dbo_plan_hook hook_of_dbo; /* likewise, of the run with DBO alone, after it */
-    bool stale_inputs;         /* of the run with DBO: numeric.h */
     /* Of the run with DBO: may change its deployment, see each rank's seam before it is used (to
      * wrap it); NULL: nobody does. */
     void (*deploy)(void *self, dbo_deployment *deployment);

@@ -55,8 +55,8 @@ static void model_of_fixed(const dbo_experiment *e, uint32_t num_ranks, dbo_mode
 
 typedef struct allotment {
     const dbo_request_list *list;
-    uint32_t block_size, num_steps;
-    int32_t next; /* first block that nobody has */
+    uint32_t block_size, num_steps; /* steps that its requests go on for */
+    int32_t next;                   /* first block that nobody has */
 } allotment;
 
 static uint32_t blocks_of(const allotment *a, const dbo_request *q)
@@ -114,32 +114,57 @@ static dbo_status fill_list(const allotment *a, uint32_t step, const int32_t *bl
     return DBO_OK;
 }
 
-static dbo_status fill_requests(dbo_numeric_scene *s, const dbo_experiment *e, dbo_error *err)
+/* What the ranks run in a step: as the experiment says, or its batch, which goes on. */
+static const dbo_workload *batch_of(const dbo_experiment *e, uint32_t step)
 {
-    uint32_t num_ranks = s->config.data_parallel_size, steps = s->job.num_steps;
+    return step < e->num_before ? &e->before[step] : &e->batch;
+}
+
+static dbo_status check_tokens(const dbo_workload *batch, uint32_t num_ranks, dbo_error *err)
+{
     uint64_t tokens = 0;
     for (uint32_t r = 0; r < num_ranks; r++)
-        for (uint32_t i = 0; i < e->batch.ranks[r]->count; i++)
-            tokens += (uint64_t)e->batch.ranks[r]->requests[i].num_scheduled;
+        for (uint32_t i = 0; i < batch->ranks[r]->count; i++)
+            tokens += (uint64_t)batch->ranks[r]->requests[i].num_scheduled;
     if (tokens > DBO_SCENE_MAX_TOKENS)
         return dbo_fail(err, DBO_LIMIT, "Compute with fewer ranks or tokens.",
                         "a step of %llu tokens on %u ranks is too large to compute",
                         (unsigned long long)tokens, num_ranks);
-    size_t lists = (size_t)steps * num_ranks + 1;
+    return DBO_OK;
+}
+
+/* The lists of one rank: of all steps if its batch goes on, else of step `first` alone. */
+static dbo_status fill_rank(dbo_numeric_scene *s, const dbo_workload *batch, uint32_t rank,
+                            uint32_t first, uint32_t steps, dbo_error *err)
+{
+    uint32_t num_ranks = s->config.data_parallel_size;
+    size_t at = (size_t)first * num_ranks + rank;
+    allotment a = {
+        .list = batch->ranks[rank], .block_size = s->config.block_size, .num_steps = steps};
+    DBO_TRY(allot(&a, &s->blocks[at], err));
+    for (uint32_t step = 0; step < steps; step++, at += num_ranks) {
+        s->pointers[at] = &s->lists[at];
+        DBO_TRY(fill_list(&a, step, s->blocks[(size_t)first * num_ranks + rank], &s->lists[at],
+                          err));
+    }
+    return DBO_OK;
+}
+
+static dbo_status fill_requests(dbo_numeric_scene *s, const dbo_experiment *e, dbo_error *err)
+{
+    uint32_t num_ranks = s->config.data_parallel_size;
+    bool goes_on = e->num_before == 0;
+    uint32_t parts = goes_on ? 1 : s->job.num_steps, steps = goes_on ? s->job.num_steps : 1;
+    size_t lists = (size_t)s->job.num_steps * num_ranks + 1;
     s->lists = calloc(lists, sizeof *s->lists);
     s->pointers = calloc(lists, sizeof(dbo_request_list *)); /* NOLINT(bugprone-sizeof-*) */
-    s->blocks = calloc(num_ranks + (size_t)1, sizeof *s->blocks);
+    s->blocks = calloc(lists, sizeof *s->blocks);
     if (!s->lists || !s->pointers || !s->blocks)
         return dbo_fail_memory(err, "requests");
-    for (uint32_t r = 0; r < num_ranks; r++) {
-        allotment a = {
-            .list = e->batch.ranks[r], .block_size = s->config.block_size, .num_steps = steps};
-        DBO_TRY(allot(&a, &s->blocks[r], err));
-        for (uint32_t step = 0; step < steps; step++) {
-            size_t at = (size_t)step * num_ranks + r;
-            s->pointers[at] = &s->lists[at];
-            DBO_TRY(fill_list(&a, step, s->blocks[r], &s->lists[at], err));
-        }
+    for (uint32_t part = 0; part < parts; part++) {
+        DBO_TRY(check_tokens(batch_of(e, part), num_ranks, err));
+        for (uint32_t r = 0; r < num_ranks; r++)
+            DBO_TRY(fill_rank(s, batch_of(e, part), r, part, steps, err));
     }
     s->job.requests = s->pointers;
     return DBO_OK;
@@ -190,6 +215,8 @@ static void set_costs(dbo_numeric_scene *s, const dbo_experiment *e)
 dbo_status dbo_numeric_scene_init(dbo_numeric_scene *scene, const dbo_experiment *experiment,
                                   uint32_t num_steps, dbo_error *err)
 {
+    if (experiment->num_before > 0)
+        num_steps = experiment->num_before + 1;
     memset(scene, 0, sizeof *scene);
     DBO_TRY(check(experiment, err));
     scene->config = experiment->config;
@@ -208,10 +235,12 @@ dbo_status dbo_numeric_scene_init(dbo_numeric_scene *scene, const dbo_experiment
 void dbo_numeric_scene_fini(dbo_numeric_scene *scene)
 {
     uint32_t num_ranks = scene->config.data_parallel_size;
-    for (size_t i = 0; scene->lists && i < (size_t)scene->job.num_steps * num_ranks; i++)
-        free(scene->lists[i].requests);
-    for (uint32_t r = 0; scene->blocks && r < num_ranks; r++)
-        free(scene->blocks[r]);
+    for (size_t i = 0; i < (size_t)scene->job.num_steps * num_ranks; i++) {
+        if (scene->lists)
+            free(scene->lists[i].requests);
+        if (scene->blocks)
+            free(scene->blocks[i]);
+    }
     free(scene->lists);
     free(scene->pointers);
     free(scene->blocks);

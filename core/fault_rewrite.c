@@ -17,6 +17,7 @@ typedef struct rewrite {
     uint16_t *alias;     /* by buffer: whose memory it uses */
     uint16_t new_events; /* the first one added */
     uint8_t new_stream;
+    bool reverse; /* HEAD puts the ubatches' rows together from the last to the first */
     bool changed; /* the program is another one */
 } rewrite;
 
@@ -258,6 +259,7 @@ typedef struct fault_rule {
     part_fn part;
     uint8_t shared[MAX_SHARED]; /* roles of buffers, DBO_BUFFER_NONE at the end */
     bool only_first;            /* of the forward's first program alone */
+    bool reverse;               /* rows of ubatches are joined in another order */
 } fault_rule;
 
 static const fault_rule rules[DBO_FAULT_COUNT] = {
@@ -270,6 +272,7 @@ static const fault_rule rules[DBO_FAULT_COUNT] = {
     [DBO_FAULT_WRONG_POOL] = {.part = wrong_pool},
     [DBO_FAULT_SHARED_HANDLE] = {.part = share_buffers, .shared = {DBO_BUFFER_HANDLE}},
     [DBO_FAULT_DOUBLE_ASYNC] = {.part = double_async},
+    [DBO_FAULT_UNSORTED_OUTPUTS] = {.part = copy_part, .reverse = true},
     [DBO_FAULT_UNJOINED_COMM_STREAM] = {.part = unjoined_comm_stream},
     [DBO_FAULT_WORKSPACE_REUSE] = {.part = share_buffers,
                                    .shared = {DBO_BUFFER_RECV_TOKENS, DBO_BUFFER_RECV_SCALES}},
@@ -324,6 +327,20 @@ static void copy_buffers(rewrite *r, const fault_rule *rule)
         share_role(r, rule->shared[i]);
 }
 
+/* HEAD reads a pair of tensors of each ubatch, in the order in which their rows are joined. */
+static void reverse_pairs(rewrite *r, dbo_access *reads, uint32_t count)
+{
+    for (uint32_t i = 0, j = count & ~1u; i + 2 < j; i += 2) {
+        j -= 2;
+        for (uint32_t k = 0; k < 2; k++) {
+            dbo_access moved = reads[i + k];
+            reads[i + k] = reads[j + k];
+            reads[j + k] = moved;
+        }
+        r->changed = true;
+    }
+}
+
 /* The lists with shared buffers in place; `accesses` has room for both. */
 static dbo_op_io shared_io(const rewrite *r, const dbo_op_io *io, dbo_access *accesses)
 {
@@ -337,7 +354,7 @@ static dbo_op_io shared_io(const rewrite *r, const dbo_op_io *io, dbo_access *ac
     return copy;
 }
 
-static void copy_io(rewrite *r, const dbo_op_io *io, bool of_post, uint16_t index)
+static void copy_io(rewrite *r, const dbo_op_io *io, dbo_op_kind kind, uint16_t index)
 {
     if (!io || r->out.status != DBO_OK)
         return;
@@ -347,7 +364,9 @@ static void copy_io(rewrite *r, const dbo_op_io *io, bool of_post, uint16_t inde
         return;
     }
     dbo_op_io copy = shared_io(r, io, accesses);
-    if (of_post)
+    if (r->reverse && kind == DBO_KIND_HEAD)
+        reverse_pairs(r, accesses, io->num_reads);
+    if (kind == DBO_KIND_DISPATCH || kind == DBO_KIND_COMBINE)
         dbo_program_set_post_io(&r->out, index, &copy);
     else
         dbo_program_set_op_io(&r->out, index, &copy);
@@ -362,14 +381,14 @@ static void copy_ops(rewrite *r)
         uint16_t number =
             dbo_program_add_op(&r->out, dbo_op_id_ubatch(op->id_bits),
                                (dbo_op_kind)dbo_op_id_kind(op->id_bits), &op->cost, op->kernels);
-        copy_io(r, op->io, false, number);
+        copy_io(r, op->io, (dbo_op_kind)dbo_op_id_kind(op->id_bits), number);
     }
     for (uint32_t i = 0; i < in->num_posts && r->out.status == DBO_OK; i++) {
         const dbo_program_post *post = &in->posts[i];
         uint16_t number =
             dbo_program_add_post(&r->out, dbo_op_id_ubatch(post->id_bits),
                                  (dbo_a2a_direction)post->direction, &post->cost, post->handle);
-        copy_io(r, post->io, true, number);
+        copy_io(r, post->io, (dbo_op_kind)dbo_op_id_kind(post->id_bits), number);
     }
 }
 
@@ -399,7 +418,7 @@ static void copy_frame(rewrite *r, dbo_fault_id id)
 dbo_status dbo_fault_apply(dbo_fault_id id, bool first, const dbo_program *in, dbo_program *out,
                            bool *changed, dbo_error *err)
 {
-    rewrite r = {.in = in};
+    rewrite r = {.in = in, .reverse = rules[id].reverse};
     *changed = false;
     memset(out, 0, sizeof *out);
     if (!rules[id].part || (rules[id].only_first && !first))

@@ -195,7 +195,9 @@ static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan,
            ((size_t)limits->num_layers + 1) * limits->max_tokens * n->context.model->spec.hidden *
                sizeof(float));
     dbo_status status = make_inputs(n, step, &in, err);
-    if (status == DBO_OK && !(n->stale_inputs && has_graph(&n->runner->wrapper, plan)))
+    bool stale = has_graph(&n->runner->wrapper, plan) &&
+                 dbo_fault_strikes(n->runner->deployment->fault, DBO_FAULT_REPLAY_STALE_INPUT);
+    if (status == DBO_OK && !stale)
         status = copy_inputs(n, &in, err);
     inputs_fini(&in);
     if (status == DBO_OK && n->then.prepare)

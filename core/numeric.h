@@ -28,7 +28,6 @@ typedef struct dbo_numeric {
     dbo_ref_context context;
     uint64_t seed;
     bool has_cache;     /* the KV cache has been filled */
-    bool stale_inputs;  /* a defect to be seen: a graph that exists is replayed on old inputs */
     dbo_plan_hook then; /* called after this one's own work, with programs that compute; or none */
 } dbo_numeric;
 

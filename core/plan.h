@@ -20,7 +20,7 @@ typedef struct dbo_cut {
     dbo_ubatch_slice slices[DBO_MAX_UBATCHES], slices_padded[DBO_MAX_UBATCHES];
     dbo_ubatch_metadata metadata[DBO_MAX_UBATCHES]; /* arrays are this cut's */
     uint64_t group_tokens[DBO_MAX_UBATCHES];        /* real tokens on all ranks */
-    const int32_t *seq_lens;                        /* (num_reqs) of the batch, after the cut */
+    int32_t *seq_lens;                              /* (num_reqs) of the batch, after the cut */
     int32_t *storage;
 } dbo_cut;
 

@@ -60,6 +60,7 @@ void dbo_runner_fini(dbo_runner *runner)
     if (runner->has_event)
         runner->rank->seam.device->event_destroy(runner->rank->seam.device_self, runner->step_done);
     dbo_wrapper_fini(&runner->wrapper);
+    dbo_fault_batch_fini(&runner->lens);
     free(runner->matrix);
     free(runner->across_dp);
     memset(runner, 0, sizeof *runner);
@@ -243,9 +244,13 @@ static dbo_status make_cut(dbo_runner *runner, const dbo_request *requests, int3
     const dbo_config *config = runner->deployment->config;
     const dbo_vote_result *decision = &result->decision;
     uint32_t num_ubatches = decision->should_ubatch ? dbo_config_num_ubatches(config) : 1;
-    DBO_TRY(dbo_cut_make(&result->cut, requests, num_reqs, decision->num_tokens_padded,
+    dbo_fault *fault = runner->deployment->fault;
+    const dbo_request *kept = requests;
+    DBO_TRY(dbo_fault_batch_before(&runner->lens, fault, &kept, num_reqs, err));
+    DBO_TRY(dbo_cut_make(&result->cut, kept, num_reqs, decision->num_tokens_padded,
                          padded_requests(config, decision, num_reqs), num_ubatches, runner->matrix,
                          runner->group_size, err));
+    DBO_TRY(dbo_fault_batch_after(&runner->lens, fault, requests, num_reqs, &result->cut, err));
     charge(runner->rank, DBO_CHARGE_METADATA, num_ubatches);
     return DBO_OK;
 }
@@ -260,6 +265,27 @@ static void log_sms(const dbo_runner *runner)
                 sms->total, sms->effective);
     else
         DBO_LOG(log_of(runner), A2A, INFO, "comm SMs: none are kept for this back end");
+}
+
+/* An engine that sizes its KV cache by a profile run of the split batch alone: a step that is not
+ * split finds too little left. */
+static dbo_status fit_profile(dbo_runner *runner, const dbo_step_result *result, dbo_error *err)
+{
+    dbo_fault *fault = runner->deployment->fault;
+    bool split = result->cut.num_ubatches > 1;
+    uint64_t used = result->memory.peak_used_bytes, profiled = runner->profiled_bytes;
+    if (!dbo_fault_is(fault, DBO_FAULT_PROFILE_HALF_BATCH))
+        return DBO_OK;
+    if (runner->num_votes <= 1)
+        runner->profiled_bytes = split ? used : 0;
+    if (split || profiled == 0 || used <= profiled)
+        return DBO_OK;
+    fault->reached++;
+    return dbo_fail(err, DBO_REFUSED, "Profile the largest batch unsplit as well.",
+                    "rank %u: a step of %d tokens that is not split takes %.2f GB; the profile "
+                    "run, which was split, took %.2f GB, and the KV cache got the rest",
+                    runner->rank->id, result->num_tokens, (double)used / 1e9,
+                    (double)profiled / 1e9);
 }
 
 /* Issues the step's programs and waits for the device. */
@@ -282,7 +308,7 @@ static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t st
     dbo_wrapper_memory(&runner->wrapper, &result->memory);
     if (status == DBO_OK && result->cut.num_ubatches > 1)
         log_sms(runner);
-    return status;
+    return status == DBO_OK ? fit_profile(runner, result, err) : status;
 }
 
 /* Cuts the step, writes its programs, lets the hook see them, and runs them. */

@@ -146,7 +146,13 @@ static dbo_status shorten(void *self, const dbo_step_view *step, dbo_plan *plan,
     return DBO_OK;
 }
 
-static void broken_decode(loaded *l, dbo_plan_hook hook, bool stale, dbo_numeric_report *report)
+static void deploy(void *fault, dbo_deployment *deployment)
+{
+    deployment->fault = fault;
+}
+
+static void broken_decode(loaded *l, dbo_plan_hook hook, dbo_fault *fault,
+                          dbo_numeric_report *report)
 {
     static const char *const sets[MAX_SETS] = {"nodes=1", "gpus_per_node=2", "data_parallel_size=2",
                                                "batch.num_tokens=32", "batch.context_len=9"};
@@ -155,7 +161,8 @@ static void broken_decode(loaded *l, dbo_plan_hook hook, bool stale, dbo_numeric
     if (dbo_numeric_scene_init(&l->scene, &l->experiment, 2, &err) != DBO_OK)
         fail_msg("%s", err.message);
     l->scene.job.hook_of_dbo = hook;
-    l->scene.job.stale_inputs = stale;
+    l->scene.job.deploy = deploy;
+    l->scene.job.self = fault;
     if (dbo_numeric_compare(&l->scene.job, report, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_true(report->differs);
@@ -168,16 +175,18 @@ static void defects_are_placed(void **state)
     (void)state;
     loaded *l = calloc(1, sizeof *l);
     dbo_numeric_report report;
-    broken_decode(l, (dbo_plan_hook){.prepare = rotate_outputs}, false, &report);
+    broken_decode(l, (dbo_plan_hook){.prepare = rotate_outputs}, NULL, &report);
     assert_int_equal(report.step, 0);
     assert_non_null(strstr(report.sentence, "step 0, the head, rank 0, token 0"));
     assert_int_equal(report.num_differing, report.num_tokens);
-    broken_decode(l, (dbo_plan_hook){.prepare = shorten, .self = &l->scene}, false, &report);
+    broken_decode(l, (dbo_plan_hook){.prepare = shorten, .self = &l->scene}, NULL, &report);
     assert_int_equal(report.step, 1);
     assert_int_equal(report.layer, 0);
     assert_int_equal(report.token, 0);
     assert_true(report.num_differing > 0);
-    broken_decode(l, (dbo_plan_hook){0}, true, &report); /* step 1 is replayed on step 0's tokens */
+    dbo_fault stale = {.id = DBO_FAULT_REPLAY_STALE_INPUT}; /* step 1 runs on step 0's tokens */
+    broken_decode(l, (dbo_plan_hook){0}, &stale, &report);
+    assert_int_equal(stale.reached, 2);
     assert_int_equal(report.step, 1);
     assert_int_equal(report.layer, 0);
     free(l);
