@@ -91,22 +91,40 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
 
 /* ---- as it was given ---- */
 
-static dbo_status find_speed(const checking *c, dbo_error *err)
+static dbo_perf_about about_rank(const checking *c, uint32_t class)
 {
     const dbo_experiment *e = c->job->experiment;
     const dbo_simulated *run = &c->report->run;
-    const dbo_step_result *result = result_of(run, c->report->shown);
-    const dbo_perf_about about = {.trace = &run->trace,
-                                  .rank = c->report->shown,
-                                  .seam_rank = run->class_of[c->report->shown],
-                                  .step = run->measured,
-                                  .real_tokens = (uint64_t)result->num_tokens,
-                                  .total_sms = e->has_hardware ? e->hardware.sms : 0,
-                                  .step_us = run->metrics.step_us.value,
-                                  .threshold = c->job->all_speed ? 0 : DBO_PERF_THRESHOLD};
-    if (!run->metrics.step_us.present || result->cut.num_ubatches < 2)
-        return DBO_OK; /* of a step that is not split there is nothing to say */
-    return dbo_perf_find(c->perf, &about, &c->report->findings, err);
+    return (dbo_perf_about){.trace = &run->trace,
+                            .rank = run->first_rank[class],
+                            .seam_rank = class,
+                            .step = run->measured,
+                            .split = run->results[class].cut.num_ubatches > 1,
+                            .real_tokens = (uint64_t)run->results[class].num_tokens,
+                            .total_sms = e->has_hardware ? e->hardware.sms : 0,
+                            .step_us = run->metrics.step_us.value,
+                            .threshold = c->job->all_speed ? 0 : DBO_PERF_THRESHOLD};
+}
+
+/* What the shown rank has lost, and the rank with the most padding. */
+static dbo_status find_speed(const checking *c, dbo_error *err)
+{
+    const dbo_simulated *run = &c->report->run;
+    dbo_perf_about about = about_rank(c, run->class_of[c->report->shown]);
+    if (!run->metrics.step_us.present)
+        return DBO_OK;
+    DBO_TRY(dbo_perf_find(c->perf, &about, &c->report->findings, err));
+    double most = 0;
+    for (uint32_t i = 0; i < run->num_classes; i++) {
+        dbo_perf_about other = about_rank(c, i);
+        double rows =
+            dbo_perf_padding(c->perf, other.seam_rank, other.step, other.real_tokens);
+        if (rows <= most)
+            continue;
+        most = rows;
+        about = other;
+    }
+    return most > 0 ? dbo_perf_find_padding(c->perf, &about, &c->report->findings, err) : DBO_OK;
 }
 
 static void find_broken_rules(const checking *c)

@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens that a rank has dispatched in a step; costs live as long as programs, so they are read
- * when they are posted. */
+/* Tokens that a rank has dispatched in a step, or in a capture, whose replays do it again. Costs
+ * live as long as programs, so they are read when they are posted. */
+typedef enum perf_span { PERF_STEP, PERF_CAPTURE, PERF_GRAPH } perf_span;
+
 typedef struct perf_tally {
-    uint32_t rank, step;
+    perf_span span;
+    uint32_t rank, number; /* of the step, of the graph */
     uint64_t tokens;
     uint32_t layers; /* that dispatched: posts of ubatch 0 */
+    double expert_bytes, weight_bytes; /* of the experts' kernels; weights of them, whatever the rows */
 } perf_tally;
 
 struct dbo_perf {
@@ -24,11 +28,21 @@ struct dbo_perf {
 
 /* ---- watching ---- */
 
-static perf_tally *tally_of(dbo_perf *perf, uint32_t rank, uint32_t step)
+static perf_tally *find_tally(const dbo_perf *perf, perf_span span, uint32_t rank, uint32_t number)
 {
-    for (uint32_t i = perf->count; i-- > 0;)
-        if (perf->tallies[i].rank == rank && perf->tallies[i].step == step)
-            return &perf->tallies[i];
+    for (uint32_t i = perf->count; i-- > 0;) {
+        perf_tally *t = &perf->tallies[i];
+        if (t->span == span && t->rank == rank && t->number == number)
+            return t;
+    }
+    return NULL;
+}
+
+static perf_tally *tally_of(dbo_perf *perf, perf_span span, uint32_t rank, uint32_t number)
+{
+    perf_tally *found = find_tally(perf, span, rank, number);
+    if (found)
+        return found;
     if (perf->count == perf->cap) {
         uint32_t cap = perf->cap ? perf->cap * 2 : 16;
         perf_tally *grown = realloc(perf->tallies, cap * sizeof *grown);
@@ -39,22 +53,85 @@ static perf_tally *tally_of(dbo_perf *perf, uint32_t rank, uint32_t step)
         perf->tallies = grown;
         perf->cap = cap;
     }
-    perf->tallies[perf->count] = (perf_tally){.rank = rank, .step = step};
+    perf->tallies[perf->count] = (perf_tally){.span = span, .rank = rank, .number = number};
     return &perf->tallies[perf->count++];
+}
+
+static void add_post(perf_tally *tally, const dbo_call *call)
+{
+    const dbo_a2a_cost *cost = call->what;
+    tally->tokens += cost->tokens;
+    tally->layers += dbo_op_id_ubatch(call->id) == 0;
+}
+
+static void add_experts(perf_tally *tally, const dbo_call *call)
+{
+    const dbo_op_cost *cost = call->what;
+    for (uint32_t i = 0; i < cost->num_parts && cost->fixed_ns < 0; i++) {
+        tally->expert_bytes += cost->parts[i].hbm_bytes;
+        tally->weight_bytes += cost->parts[i].weight_bytes;
+    }
+}
+
+/* A dispatch or an experts' kernel, of the capture if there is one. */
+static void add_work(dbo_perf *perf, const dbo_call *call)
+{
+    bool post = call->kind == DBO_CALL_POST && dbo_op_id_kind(call->id) == DBO_KIND_DISPATCH;
+    bool experts = call->kind == DBO_CALL_LAUNCH && dbo_op_id_kind(call->id) == DBO_KIND_MLP;
+    if (call->status != DBO_OK || (!post && !experts))
+        return;
+    perf_tally *tally = find_tally(perf, PERF_CAPTURE, call->rank, 0);
+    if (!tally)
+        tally = tally_of(perf, PERF_STEP, call->rank, dbo_op_id_step(call->id));
+    if (tally && post)
+        add_post(tally, call);
+    if (tally && experts)
+        add_experts(tally, call);
+}
+
+/* A capture runs nothing; what it has posted counts in each replay. */
+static void end_capture(dbo_perf *perf, const dbo_call *call)
+{
+    perf_tally *capture = find_tally(perf, PERF_CAPTURE, call->rank, 0);
+    if (!capture)
+        return;
+    if (call->kind == DBO_CALL_CAPTURE_END && call->status == DBO_OK) {
+        capture->span = PERF_GRAPH;
+        capture->number = call->number;
+    } else {
+        *capture = perf->tallies[--perf->count];
+    }
+}
+
+static void add_replay(dbo_perf *perf, const dbo_call *call)
+{
+    if (call->status != DBO_OK)
+        return;
+    perf_tally *step = tally_of(perf, PERF_STEP, call->rank, call->other);
+    const perf_tally *graph = find_tally(perf, PERF_GRAPH, call->rank, call->number);
+    if (!step || !graph)
+        return;
+    step->tokens += graph->tokens;
+    step->layers += graph->layers;
+    step->expert_bytes += graph->expert_bytes;
+    step->weight_bytes += graph->weight_bytes;
 }
 
 static void watch(void *self, const dbo_call *call)
 {
     dbo_perf *perf = self;
-    if (call->kind != DBO_CALL_POST || call->status != DBO_OK ||
-        dbo_op_id_kind(call->id) != DBO_KIND_DISPATCH)
+    switch ((dbo_call_kind)call->kind) {
+    case DBO_CALL_CAPTURE_BEGIN:
+        if (call->status == DBO_OK)
+            tally_of(perf, PERF_CAPTURE, call->rank, 0);
         return;
-    perf_tally *tally = tally_of(perf, call->rank, dbo_op_id_step(call->id));
-    const dbo_a2a_cost *cost = call->what;
-    if (!tally)
-        return;
-    tally->tokens += cost->tokens;
-    tally->layers += dbo_op_id_ubatch(call->id) == 0;
+    case DBO_CALL_CAPTURE_END:
+    case DBO_CALL_CAPTURE_ABANDON: end_capture(perf, call); return;
+    case DBO_CALL_REPLAY: add_replay(perf, call); return;
+    case DBO_CALL_POST:
+    case DBO_CALL_LAUNCH: add_work(perf, call); return;
+    default: return;
+    }
 }
 
 dbo_perf *dbo_perf_create(dbo_error *err)
@@ -193,27 +270,39 @@ static dbo_status find_in_schedule(const search *s, dbo_error *err)
     return DBO_OK;
 }
 
-static void find_padding(const search *s)
+/* Rows that each layer of the step dispatched; 0: none. */
+static double rows_sent(const dbo_perf *perf, uint32_t seam_rank, uint32_t step)
 {
-    const perf_tally *tally = NULL;
+    const perf_tally *tally = find_tally(perf, PERF_STEP, seam_rank, step);
+    return tally && tally->layers > 0 ? (double)tally->tokens / tally->layers : 0;
+}
+
+double dbo_perf_padding(const dbo_perf *perf, uint32_t seam_rank, uint32_t step,
+                        uint64_t real_tokens)
+{
+    double sent = rows_sent(perf, seam_rank, step);
+    return sent > (double)real_tokens ? sent - (double)real_tokens : 0;
+}
+
+/* Transfers and experts take as much longer as they have more rows, but for the weights. */
+static void add_padding(const search *s)
+{
     dbo_finding f;
-    for (uint32_t i = 0; i < s->perf->count; i++)
-        if (s->perf->tallies[i].rank == s->about->seam_rank &&
-            s->perf->tallies[i].step == s->about->step)
-            tally = &s->perf->tallies[i];
-    if (!tally || tally->layers == 0 || s->about->real_tokens == 0)
+    const dbo_perf_about *about = s->about;
+    const perf_tally *tally = find_tally(s->perf, PERF_STEP, about->seam_rank, about->step);
+    double sent = rows_sent(s->perf, about->seam_rank, about->step);
+    double waste =
+        dbo_perf_padding(s->perf, about->seam_rank, about->step, about->real_tokens);
+    if (!tally || waste <= 0)
         return;
-    double sent = (double)tally->tokens / tally->layers, real = (double)s->about->real_tokens;
-    if (sent <= real)
-        return;
-    double share = (sent - real) / sent;
-    int64_t work_ns = s->ops.transfers_ns + s->ops.experts_ns;
-    if (!begin(s, DBO_FINDING_PADDING_WASTE, (int64_t)(share * (double)work_ns), &f))
+    double rows = tally->expert_bytes > 0 ? 1 - tally->weight_bytes / tally->expert_bytes : 1;
+    double work_ns = (double)s->ops.transfers_ns + rows * (double)s->ops.experts_ns;
+    if (!begin(s, DBO_FINDING_PADDING_WASTE, (int64_t)(waste / sent * work_ns), &f))
         return;
     snprintf(f.what, sizeof f.what,
              "each layer dispatches %.0f rows for %.0f tokens: %.0f rows of padding travel and go "
-             "through experts, %.0f %% of %.0f us of transfers and experts",
-             sent, real, sent - real, 100 * share, (double)work_ns / 1000);
+             "through experts, which is %.0f us of transfers and of the experts' work on rows",
+             sent, sent - waste, waste, f.lost_us);
     snprintf(f.fix, sizeof f.fix, "%s", "Route padding to no expert: top-k ids of -1.");
     dbo_findings_add(s->out, &f);
 }
@@ -346,11 +435,20 @@ dbo_status dbo_perf_find(const dbo_perf *perf, const dbo_perf_about *about, dbo_
         return dbo_fail_memory(err, "a watch over speed");
     DBO_TRY(dbo_timed_ops_init(&s.ops, about->trace, about->rank, about->step, err));
     find_window(&s);
-    dbo_status status = find_in_schedule(&s, err);
-    if (status == DBO_OK)
+    dbo_status status = about->split ? find_in_schedule(&s, err) : DBO_OK;
+    if (status == DBO_OK && about->split)
         status = find_contention(&s, err);
-    find_padding(&s);
     find_capture(&s);
     dbo_timed_ops_fini(&s.ops);
     return status;
+}
+
+dbo_status dbo_perf_find_padding(const dbo_perf *perf, const dbo_perf_about *about,
+                                 dbo_findings *out, dbo_error *err)
+{
+    search s = {.perf = perf, .about = about, .out = out};
+    DBO_TRY(dbo_timed_ops_init(&s.ops, about->trace, about->rank, about->step, err));
+    add_padding(&s);
+    dbo_timed_ops_fini(&s.ops);
+    return DBO_OK;
 }

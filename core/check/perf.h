@@ -40,7 +40,8 @@ typedef struct dbo_perf_about {
     uint32_t rank;      /* as the trace calls it */
     uint32_t seam_rank; /* as its seam does: a class of alike ranks may be simulated as one */
     uint32_t step;
-    uint64_t real_tokens; /* of this rank in this step; 0: not known */
+    bool split;           /* it ran as ubatches; else only its captures are looked at */
+    uint64_t real_tokens; /* of this rank in this step */
     uint32_t total_sms;   /* of its device; 0: not known */
     double step_us;
     double threshold; /* of the step, e.g. DBO_PERF_THRESHOLD; 0: everything that costs anything */
@@ -50,7 +51,15 @@ dbo_perf *dbo_perf_create(dbo_error *err);
 void dbo_perf_destroy(dbo_perf *perf); /* NULL is fine */
 dbo_status dbo_perf_attach(dbo_perf *perf, dbo_seam *seam, dbo_error *err);
 
+/* All of the above for one rank, but padding: */
 dbo_status dbo_perf_find(const dbo_perf *perf, const dbo_perf_about *about, dbo_findings *out,
                          dbo_error *err);
+
+/* Rows of padding that each layer of a step dispatched; of several ranks the worst is worth saying.
+ */
+double dbo_perf_padding(const dbo_perf *perf, uint32_t seam_rank, uint32_t step,
+                        uint64_t real_tokens);
+dbo_status dbo_perf_find_padding(const dbo_perf *perf, const dbo_perf_about *about,
+                                 dbo_findings *out, dbo_error *err);
 
 #endif
