@@ -19,7 +19,8 @@ typedef struct checking {
     dbo_check_report *report;
     dbo_fault fault; /* of the run at hand */
     dbo_checker *checker;
-    dbo_perf *perf; /* of the run as it was given */
+    dbo_perf *perf;                                /* of the run as it was given */
+    dbo_check_buffer buffers[1 + DBO_MAX_UBATCHES]; /* of every rank */
 } checking;
 
 static const dbo_step_result *result_of(const dbo_simulated *run, uint32_t rank)
@@ -37,12 +38,27 @@ static dbo_status attach(void *self, uint32_t rank, dbo_seam *seam, dbo_error *e
     return c->perf ? dbo_perf_attach(c->perf, seam, err) : DBO_OK;
 }
 
-/* What the machine of the run can hold: part of its description, like its SMs. */
-static dbo_check_options machine_of(const dbo_experiment *e)
+/* What tensors are for. */
+static void declare_buffers(checking *c)
 {
+    c->buffers[0] = (dbo_check_buffer){.buffer = dbo_layer_buffer(0, DBO_BUFFER_KV_CACHE),
+                                       .write_once = true,
+                                       .block = c->job->experiment->config.block_size};
+    for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
+        c->buffers[1 + u] = (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_HANDLE),
+                                               .handle = true};
+}
+
+/* What the machine of the run can hold: part of its description, like its SMs. */
+static dbo_check_options options_of(const checking *c)
+{
+    const dbo_experiment *e = c->job->experiment;
     const dbo_fault *fault = e->has_fault ? &e->fault : NULL;
+    bool own = e->schedule != NULL; /* whose buffers have other numbers */
     return (dbo_check_options){.queue_depth = dbo_fault_is(fault, DBO_FAULT_ONE_QP) ? 1 : 0,
-                               .shared_results = dbo_fault_is(fault, DBO_FAULT_LL_THREE_IN_FLIGHT)};
+                               .shared_results = dbo_fault_is(fault, DBO_FAULT_LL_THREE_IN_FLIGHT),
+                               .buffers = c->buffers,
+                               .num_buffers = own ? 0 : 1 + DBO_MAX_UBATCHES};
 }
 
 static void fresh_fault(checking *c)
@@ -65,8 +81,8 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
                               uint32_t *shown, dbo_status *ended, dbo_error *ended_with,
                               dbo_error *err)
 {
-    const dbo_check_options machine = machine_of(c->job->experiment);
-    c->checker = dbo_checker_create(&machine, err);
+    const dbo_check_options check_options = options_of(c);
+    c->checker = dbo_checker_create(&check_options, err);
     if (!c->checker)
         return DBO_NO_MEMORY;
     fresh_fault(c);
@@ -395,6 +411,7 @@ dbo_status dbo_check_experiment(const dbo_check_job *job, dbo_check_report *out,
     memset(out, 0, sizeof *out);
     dbo_findings_init(&out->findings);
     dbo_strbuf_init(&out->notes);
+    declare_buffers(&c);
     dbo_status status = check_given(&c, err);
     if (status == DBO_OK && out->status == DBO_OK) {
         note_shown(&c);

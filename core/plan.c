@@ -30,6 +30,8 @@ dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_r
     cut->num_tokens_padded = num_tokens_padded;
     cut->num_reqs_padded = num_reqs_padded;
     cut->num_ranks = num_ranks;
+    for (int32_t r = 0; r < num_reqs; r++)
+        cut->has_blocks = cut->has_blocks || requests[r].blocks;
     size_t rows = (size_t)num_reqs_padded + 1;
     cut->storage = calloc((2 + 2 * (size_t)num_ubatches) * rows, sizeof *cut->storage);
     if (!cut->storage)
@@ -162,6 +164,8 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
     }
     if (status == DBO_OK && d->numbers)
         use_numbers(d, &shape, i, out);
+    else if (status == DBO_OK && d->io && cut->has_blocks) /* a name for its ranges (kv_access.h) */
+        out->sizes.bytes[DBO_BUFFER_KV_CACHE] = 1;
     return status;
 }
 

@@ -16,6 +16,7 @@
 typedef struct dbo_cut {
     uint32_t num_ubatches; /* 1: unsplit */
     uint32_t num_ranks;
+    bool has_blocks; /* a request names blocks of the KV cache */
     int32_t num_tokens_padded, num_reqs_padded;
     dbo_ubatch_slice slices[DBO_MAX_UBATCHES], slices_padded[DBO_MAX_UBATCHES];
     dbo_ubatch_metadata metadata[DBO_MAX_UBATCHES]; /* arrays are this cut's */

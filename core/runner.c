@@ -1,6 +1,7 @@
 /* runner.c: the order of a step. Each idea is in its own file; this one only calls them in turn. */
 #include "core/runner.h"
 
+#include "core/kv_access.h"
 #include "core/step_log.h"
 #include "core/veto.h"
 
@@ -310,6 +311,20 @@ static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t st
     return status == DBO_OK ? fit_profile(runner, result, err) : status;
 }
 
+/* The programs of the cut; for who checks them, with the blocks of the KV cache that they touch. */
+static dbo_status build_plan(const dbo_runner *runner, const dbo_cut *cut,
+                             const dbo_request *requests, dbo_plan *plan, dbo_error *err)
+{
+    const dbo_deployment *d = runner->deployment;
+    DBO_TRY(dbo_plan_build(plan, d, cut, &runner->caps, err));
+    if (!d->io || d->numbers)
+        return DBO_OK;
+    dbo_status status = dbo_kv_accesses_set(plan, cut, requests, d->config->block_size, err);
+    if (status != DBO_OK)
+        dbo_plan_fini(plan);
+    return status;
+}
+
 /* Cuts the step, writes its programs, lets the hook see them, and runs them. */
 static dbo_status forward(dbo_runner *runner, uint32_t step, const dbo_request *requests,
                           int32_t num_reqs, dbo_step_result *result, dbo_error *err)
@@ -317,7 +332,7 @@ static dbo_status forward(dbo_runner *runner, uint32_t step, const dbo_request *
     dbo_plan plan;
     DBO_TRY(make_cut(runner, requests, num_reqs, result, err));
     dbo_step_log_slices(log_of(runner), &result->cut);
-    DBO_TRY(dbo_plan_build(&plan, runner->deployment, &result->cut, &runner->caps, err));
+    DBO_TRY(build_plan(runner, &result->cut, requests, &plan, err));
     const dbo_step_view view = {.runner = runner,
                                 .step = step,
                                 .requests = requests,

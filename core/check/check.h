@@ -41,12 +41,14 @@
 
 typedef struct dbo_checker dbo_checker;
 
-/* Buffers that a caller of the public API numbers itself; programs' buffers need none of this. */
+/* What a buffer is for, where that makes a difference; most programs' buffers need none of this. */
 typedef struct dbo_check_buffer {
     uint32_t buffer;
-    const char *name; /* copied */
+    const char *name; /* copied; NULL: as it is called when it gets memory */
     bool read_only;   /* an input that nobody may write */
-    bool write_once;  /* each step writes it before it reads it: blocks of a KV cache */
+    bool write_once;  /* a KV cache: a step writes a place before it reads it, in each layer anew */
+    uint32_t block;   /* write_once: so many places are a block; 0: not in blocks */
+    bool handle;      /* what a dispatch leaves for the combine of its own ubatch and layer */
 } dbo_check_buffer;
 
 /* Writes what an op is called in sentences. */

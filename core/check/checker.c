@@ -48,13 +48,15 @@ static void begin_tenancy(check_rank *rank, uint32_t buffer, uint32_t pool, uint
                           bool filled)
 {
     check_buffer *b = &rank->buffers[buffer];
-    b->tenancy = dbo_tenancy_begin(&rank->memory, b->name, buffer, pool, bytes);
+    b->tenancy = dbo_tenancy_begin(&rank->memory, b->name, buffer, pool,
+                                   b->write_once ? UINT64_MAX : bytes);
     b->known = true;
     if (!b->tenancy)
         return;
     b->tenancy->filled = filled || b->read_only || b->write_once;
     b->tenancy->read_only = b->read_only;
     b->tenancy->write_once = b->write_once;
+    b->tenancy->block = b->block;
 }
 
 static void take_buffer(check_rank *rank, const dbo_call *call)
@@ -100,6 +102,14 @@ static dbo_tenancy *tenancy_of(check_rank *rank, const dbo_call *call, uint32_t 
 
 /* ---- accesses ---- */
 
+/* Each layer has places of its own in a cache. */
+static uint64_t place_of(const dbo_tenancy *tenancy, const dbo_call *call,
+                         const dbo_access *access)
+{
+    uint64_t layer = tenancy->write_once ? dbo_op_id_layer(call->id) : 0;
+    return access->offset_bytes + (layer << DBO_TENANCY_LAYER_BITS);
+}
+
 /* Once for each tenancy and capture. */
 static void keep_captured(check_rank *rank, dbo_tenancy *tenancy, dbo_op_id id, bool write)
 {
@@ -130,7 +140,7 @@ void check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t 
         dbo_tenancy *t = tenancy_of(rank, call, access->buffer, false);
         if (!t)
             continue;
-        dbo_tenancy_read(&rank->memory, t, access->offset_bytes, access->bytes, &touch, clock);
+        dbo_tenancy_read(&rank->memory, t, place_of(t, call, access), access->bytes, &touch, clock);
         if (rank->caps.max_in_flight > 0)
             check_result_read(rank, t, &touch);
         if (rank->capturing)
@@ -151,7 +161,8 @@ void check_writes(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t
         dbo_tenancy *t = tenancy_of(rank, call, access->buffer, true);
         if (!t)
             continue;
-        dbo_tenancy_write(&rank->memory, t, access->offset_bytes, access->bytes, &touch, clock);
+        dbo_tenancy_write(&rank->memory, t, place_of(t, call, access), access->bytes, &touch,
+                          clock);
         if (rank->capturing)
             keep_captured(rank, t, call->id, true);
     }
@@ -284,8 +295,8 @@ static void replay_graph(check_rank *rank, const dbo_call *call)
             const dbo_touch touch = {
                 .id = a->id, .dim = (uint8_t)call->stream, .tick = clock->at[call->stream]};
             dbo_tenancy *t = captured_tenancy(rank, a);
-            if (!t || a->write != (write == 1))
-                continue;
+            if (!t || a->write != (write == 1) || t->write_once)
+                continue; /* a cache: a replay has other requests, whose places nobody tells */
             if (a->write)
                 dbo_tenancy_write(&rank->memory, t, 0, 0, &touch, clock);
             else if (t->filled || t->ranges[0].writes.count > 0)
@@ -461,9 +472,12 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
         check_buffer *b = check_buffer_at(rank, o->buffers[i].buffer);
         if (!b)
             return dbo_fail_memory(err, "a checker");
-        b->name = check_intern(rank->checker, o->buffers[i].name);
+        if (o->buffers[i].name)
+            b->name = check_intern(rank->checker, o->buffers[i].name);
         b->read_only = o->buffers[i].read_only;
         b->write_once = o->buffers[i].write_once;
+        b->block = o->buffers[i].block;
+        b->handle = o->buffers[i].handle;
     }
     return DBO_OK;
 }

@@ -27,7 +27,8 @@ typedef struct check_event {
 typedef struct check_buffer {
     const char *name;
     dbo_tenancy *tenancy; /* or NULL */
-    bool read_only, write_once;
+    bool read_only, write_once, handle; /* check.h */
+    uint32_t block;
     bool known; /* it has had memory */
 } check_buffer;
 

@@ -131,15 +131,24 @@ static void explain_single(const check_rank *rank, const dbo_conflict *c, dbo_fi
     }
 }
 
+/* "recv_tokens0"; "block 3 of kv_cache0". */
+static void name_buffer(const dbo_conflict *c, char *out, size_t size)
+{
+    const dbo_tenancy *t = c->tenancy;
+    uint64_t place = c->begin & ((UINT64_C(1) << DBO_TENANCY_LAYER_BITS) - 1);
+    if (t->block > 0)
+        snprintf(out, size, "block %llu of %.60s", (unsigned long long)(place / t->block), t->name);
+    else if (t->name[0])
+        snprintf(out, size, "%s", t->name);
+    else
+        snprintf(out, size, "buffer %u", t->buffer);
+}
+
 void check_conflict(void *self, const dbo_conflict *c)
 {
     check_rank *rank = self;
     dbo_finding f = check_finding_at(rank, DBO_FINDING_RACE, c->second->id);
-    const char *name = c->tenancy->name;
-    if (name[0])
-        snprintf(f.buffer, sizeof f.buffer, "%s", name);
-    else
-        snprintf(f.buffer, sizeof f.buffer, "buffer %u", c->tenancy->buffer);
+    name_buffer(c, f.buffer, sizeof f.buffer);
     if (c->first) {
         f.ops[0] = c->first->id;
         f.ops[1] = c->second->id;

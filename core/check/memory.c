@@ -198,6 +198,12 @@ void dbo_tenancy_end(dbo_check_memory *m, dbo_tenancy *t, const dbo_clock *annou
     unlink_tenancy(m, t);
 }
 
+dbo_op_id dbo_tenancy_writer(const dbo_tenancy *t)
+{
+    const dbo_touches *writes = &t->ranges[0].writes;
+    return writes->count == 1 ? writes->items[0].id : 0;
+}
+
 uint32_t dbo_tenancy_transfer(const dbo_tenancy *t)
 {
     const dbo_touches *writes = &t->ranges[0].writes;
@@ -206,12 +212,24 @@ uint32_t dbo_tenancy_transfer(const dbo_tenancy *t)
 
 /* ---- ranges ---- */
 
+/* The first range that ends behind `at`. They are in order and leave no gaps. */
+static uint32_t first_from(const dbo_tenancy *t, uint64_t at)
+{
+    uint32_t low = 0, high = t->num_ranges;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (t->ranges[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The range with `at` in it begins there from now on. */
 static bool split_at(dbo_check_memory *m, dbo_tenancy *t, uint64_t at)
 {
-    uint32_t i = 0;
-    while (i < t->num_ranges && t->ranges[i].end <= at)
-        i++;
+    uint32_t i = first_from(t, at);
     if (i == t->num_ranges || t->ranges[i].begin >= at)
         return true;
     if (!make_range(m, t, i))
@@ -237,17 +255,20 @@ static void cover(dbo_check_memory *m, dbo_tenancy *t, uint64_t offset, uint64_t
         return;
     if ((offset > 0 && !split_at(m, t, offset)) || (end < t->bytes && !split_at(m, t, end)))
         return;
-    while (*from < t->num_ranges && t->ranges[*from].begin < offset)
-        ++*from;
-    *to = *from;
+    *to = *from = first_from(t, offset);
     while (*to < t->num_ranges && t->ranges[*to].begin < end)
         ++*to;
 }
 
+/* `r` NULL: the whole tenancy. */
 static void report(dbo_check_memory *m, dbo_conflict_kind kind, const dbo_tenancy *t,
-                   const dbo_touch *first, const dbo_touch *second)
+                   const dbo_range *r, const dbo_touch *first, const dbo_touch *second)
 {
-    const dbo_conflict conflict = {.kind = kind, .tenancy = t, .first = first, .second = second};
+    const dbo_conflict conflict = {.kind = kind,
+                                   .tenancy = t,
+                                   .begin = r ? r->begin : 0,
+                                   .first = first,
+                                   .second = second};
     m->report(m->report_self, &conflict);
 }
 
@@ -258,15 +279,15 @@ static void read_range(dbo_check_memory *m, dbo_tenancy *t, dbo_range *r, const 
 {
     bool ordered = true;
     if (r->writes.count == 0 && !t->filled)
-        report(m, DBO_CONFLICT_UNWRITTEN, t, NULL, touch);
+        report(m, DBO_CONFLICT_UNWRITTEN, t, r, NULL, touch);
     for (uint32_t i = 0; i < r->writes.count; i++) {
         if (is_over(&r->writes.items[i], clock))
             continue;
         ordered = false;
-        report(m, DBO_CONFLICT_READ_WRITE, t, &r->writes.items[i], touch);
+        report(m, DBO_CONFLICT_READ_WRITE, t, r, &r->writes.items[i], touch);
     }
     if (ordered && r->writes.count > 1)
-        report(m, DBO_CONFLICT_WRITE_WRITE, t, &r->writes.items[0], &r->writes.items[1]);
+        report(m, DBO_CONFLICT_WRITE_WRITE, t, r, &r->writes.items[0], &r->writes.items[1]);
     push_latest(m, &r->reads, touch);
 }
 
@@ -288,7 +309,7 @@ static void answer_for_past(dbo_check_memory *m, dbo_tenancy *t, dbo_range *r,
 {
     for (uint32_t i = 0; i < t->old_reads.count; i++)
         if (!is_over(&t->old_reads.items[i], clock))
-            report(m, DBO_CONFLICT_READ_WRITE, t, &t->old_reads.items[i], touch);
+            report(m, DBO_CONFLICT_READ_WRITE, t, r, &t->old_reads.items[i], touch);
     if (r->answered)
         return;
     r->answered = true;
@@ -306,9 +327,9 @@ static void write_range(dbo_check_memory *m, dbo_tenancy *t, dbo_range *r, const
         bool late = t->write_once && dbo_op_id_step(read->id) == dbo_op_id_step(touch->id) &&
                     read->id != touch->id;
         if (late)
-            report(m, DBO_CONFLICT_LATE_WRITE, t, read, touch);
+            report(m, DBO_CONFLICT_LATE_WRITE, t, r, read, touch);
         else if (!is_over(read, clock))
-            report(m, DBO_CONFLICT_READ_WRITE, t, read, touch);
+            report(m, DBO_CONFLICT_READ_WRITE, t, r, read, touch);
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < r->writes.count; i++)
@@ -323,7 +344,7 @@ void dbo_tenancy_write(dbo_check_memory *m, dbo_tenancy *t, uint64_t offset, uin
 {
     uint32_t from, to;
     if (t->read_only)
-        report(m, DBO_CONFLICT_READ_ONLY, t, NULL, touch);
+        report(m, DBO_CONFLICT_READ_ONLY, t, NULL, NULL, touch);
     cover(m, t, offset, bytes, &from, &to);
     for (; from < to; from++)
         write_range(m, t, &t->ranges[from], touch, clock);
@@ -333,8 +354,9 @@ void dbo_check_memory_end(dbo_check_memory *m)
 {
     for (const dbo_tenancy *t = m->tenancies; t; t = t->next)
         for (uint32_t i = 0; i < t->num_ranges; i++) {
-            const dbo_touches *writes = &t->ranges[i].writes;
-            if (writes->count > 1)
-                report(m, DBO_CONFLICT_WRITE_WRITE, t, &writes->items[0], &writes->items[1]);
+            const dbo_range *r = &t->ranges[i];
+            if (r->writes.count > 1)
+                report(m, DBO_CONFLICT_WRITE_WRITE, t, r, &r->writes.items[0],
+                       &r->writes.items[1]);
         }
 }

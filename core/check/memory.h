@@ -53,7 +53,8 @@ typedef struct dbo_tenancy {
     uint64_t users;    /* a bit a stream of record_stream */
     bool filled;       /* holds data from the start */
     bool read_only;    /* an input: nobody may write it */
-    bool write_once;   /* a step writes it before it reads it (blocks of a KV cache) */
+    bool write_once;   /* a step writes a place of it before it reads it (a KV cache) */
+    uint32_t block;    /* so many places are a block; 0: not in blocks */
     uint32_t noted[2]; /* the user's: in which capture its read and its write have been noted */
     dbo_touches old_reads, old_writes; /* of the pool, when it began */
     dbo_range *ranges;
@@ -70,9 +71,13 @@ typedef enum dbo_conflict_kind {
     DBO_CONFLICT_READ_ONLY    /* `second` writes an input */
 } dbo_conflict_kind;
 
+/* Places of different layers in a cache are so far apart. */
+#define DBO_TENANCY_LAYER_BITS 40u
+
 typedef struct dbo_conflict {
     dbo_conflict_kind kind;
     const dbo_tenancy *tenancy;
+    uint64_t begin; /* of the range */
     const dbo_touch *first, *second; /* first NULL where there is none */
 } dbo_conflict;
 
@@ -109,6 +114,8 @@ void dbo_tenancy_read(dbo_check_memory *memory, dbo_tenancy *tenancy, uint64_t o
 void dbo_tenancy_write(dbo_check_memory *memory, dbo_tenancy *tenancy, uint64_t offset,
                        uint64_t bytes, const dbo_touch *touch, const dbo_clock *clock);
 
+/* What has written the tenancy; 0: nothing, or more than one op in no order. */
+dbo_op_id dbo_tenancy_writer(const dbo_tenancy *tenancy);
 /* The transfer whose rows a reader of the tenancy finds; 0: none, or more than one write. */
 uint32_t dbo_tenancy_transfer(const dbo_tenancy *tenancy);
 

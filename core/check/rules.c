@@ -46,8 +46,7 @@ void dbo_check_batch_kept(const dbo_request *requests, int32_t num_reqs, const i
         snprintf(
             f.what, sizeof f.what,
             "the split has written the batch's own seq_lens: request %d of rank %u has %d "
-            "tokens there instead of %d, for its other ubatch and for whoever reads the buffer "
-            "next",
+            "tokens there instead of %d, for whoever reads the buffer next",
             r, rank, seq_lens[r], expected);
         snprintf(f.fix, sizeof f.fix, "%s",
                  "Give the ubatch whose request is cut a copy of seq_lens, and shorten that.");

@@ -176,6 +176,31 @@ void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_t
 
 /* ---- posts and finishes ---- */
 
+/* A combine sends rows back by what its own dispatch has left of them. */
+static void check_handles(check_rank *rank, const dbo_call *call)
+{
+    for (uint32_t i = 0; call->io && i < call->io->num_reads; i++) {
+        const check_buffer *b = check_buffer_at(rank, call->io->reads[i].buffer);
+        dbo_op_id writer = b && b->handle && b->tenancy ? dbo_tenancy_writer(b->tenancy) : 0;
+        if (writer == 0 || (dbo_op_id_ubatch(writer) == dbo_op_id_ubatch(call->id) &&
+                            dbo_op_id_layer(writer) == dbo_op_id_layer(call->id)))
+            continue;
+        char combine[64], dispatch[64];
+        dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
+        op_of(rank, &f, writer, call->id);
+        check_op_text(rank, call->id, combine, sizeof combine);
+        check_op_text(rank, writer, dispatch, sizeof dispatch);
+        snprintf(f.buffer, sizeof f.buffer, "%s", b->name);
+        snprintf(f.what, sizeof f.what,
+                 "%s sends rows back by %s, which %s has overwritten in use: they go to where that "
+                 "one's rows came from",
+                 combine, b->name, dispatch);
+        snprintf(f.missing_edge, sizeof f.missing_edge, "%s before %s", combine, dispatch);
+        snprintf(f.fix, sizeof f.fix, "%s", "Keep a handle for each ubatch.");
+        dbo_findings_add(&rank->checker->findings, &f);
+    }
+}
+
 static uint32_t free_slot(const check_rank *rank, const dbo_clock *clock)
 {
     for (uint32_t d = DBO_CLOCK_STREAMS; d < DBO_CLOCK_NEVER; d++)
@@ -209,6 +234,8 @@ void check_post(check_rank *rank, const dbo_call *call)
         keep_post(rank, call->id);
     else
         match_post(rank, call->id);
+    if (call->direction == DBO_A2A_COMBINE)
+        check_handles(rank, call);
     check_reads(rank, call, call->stream, tick, clock);
     if (rank->checker->options.unfinished_is_done) {
         check_writes(rank, call, call->stream, tick, 0, clock);
