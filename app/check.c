@@ -12,6 +12,7 @@
 
 #define MAX_LATE_RANKS    4u
 #define MAX_SPANS_TO_VARY 400000u /* larger runs are looked at in the order that they have */
+#define SLOW_EXPERTS      10u     /* rows are compared once more with experts so many times as slow */
 #define UNFOLDED_RANKS    8u      /* so many ranks are simulated each by itself */
 
 typedef struct checking {
@@ -290,6 +291,7 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     scene.job.self = c;
     scene.job.cancelled = c->job->cancelled;
     scene.job.cancelled_arg = c->job->cancelled_arg;
+    scene.job.slowness = SLOW_EXPERTS;
     status = dbo_numeric_compare(&scene.job, &rows, &why);
     note_fault(c);
     dbo_numeric_scene_fini(&scene);

@@ -61,7 +61,7 @@ typedef struct numeric_rank {
 
 typedef struct numeric_world {
     const dbo_numeric_job *job;
-    bool with_dbo;
+    bool with_dbo, slowed;
     dbo_config config;
     dbo_ref_limits limits;
     dbo_deployment deployment;
@@ -92,10 +92,28 @@ static dbo_status keep(const numeric_world *w, const dbo_numeric *n, const dbo_s
     return DBO_OK;
 }
 
+/* The experts take so many times as long. */
+static void slow_down(dbo_plan *plan, uint32_t slowness)
+{
+    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+        for (uint32_t i = 0; i < plan->layers[k].num_ops; i++) {
+            dbo_program_op *op = &plan->layers[k].ops[i];
+            if (dbo_op_id_kind(op->id_bits) != DBO_KIND_MLP)
+                continue;
+            op->cost.fixed_ns *= op->cost.fixed_ns > 0 ? slowness : 1;
+            for (uint32_t p = 0; p < op->cost.num_parts; p++) {
+                op->cost.parts[p].flops *= slowness;
+                op->cost.parts[p].hbm_bytes *= slowness;
+            }
+        }
+}
+
 /* Both hooks of the job, one after the other. */
 static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan, dbo_error *err)
 {
     const numeric_world *w = self;
+    if (w->slowed && step->runner->rank->id + 1 == w->config.data_parallel_size)
+        slow_down(plan, w->job->slowness);
     const dbo_plan_hook *first = &w->job->hook, *second = &w->job->hook_of_dbo;
     if (first->prepare)
         DBO_TRY(first->prepare(first->self, step, plan, err));
@@ -169,11 +187,15 @@ static void world_fini(numeric_world *w)
     free(w->ranks);
 }
 
-dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_numeric_rows *out,
-                                dbo_error *err)
+static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowed,
+                           dbo_numeric_rows *out, dbo_error *err)
 {
     uint32_t num_ranks = job->config->data_parallel_size;
-    numeric_world w = {.job = job, .with_dbo = with_dbo, .config = *job->config, .out = out};
+    numeric_world w = {.job = job,
+                       .with_dbo = with_dbo,
+                       .slowed = slowed,
+                       .config = *job->config,
+                       .out = out};
     *out = (dbo_numeric_rows){.num_steps = job->num_steps,
                               .num_ranks = num_ranks,
                               .num_layers = job->num_layers,
@@ -204,6 +226,12 @@ dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_n
     if (status != DBO_OK)
         dbo_numeric_rows_fini(out);
     return status;
+}
+
+dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_numeric_rows *out,
+                                dbo_error *err)
+{
+    return simulate(job, with_dbo, false, out, err);
 }
 
 void dbo_numeric_rows_fini(dbo_numeric_rows *rows)
@@ -322,15 +350,31 @@ void dbo_numeric_diff(const dbo_numeric_rows *off, const dbo_numeric_rows *on,
         where, out->rank, out->token, (double)out->on, (double)out->off);
 }
 
+/* Another run with DBO, held against the rows without. */
+static dbo_status compare_with(const dbo_numeric_job *job, const dbo_numeric_rows *off, bool slowed,
+                               dbo_numeric_report *out, dbo_error *err)
+{
+    dbo_numeric_rows on;
+    DBO_TRY(simulate(job, true, slowed, &on, err));
+    dbo_numeric_diff(off, &on, out);
+    dbo_numeric_rows_fini(&on);
+    out->slowed = slowed;
+    size_t used = strlen(out->sentence);
+    if (slowed && out->differs)
+        snprintf(out->sentence + used, sizeof out->sentence - used,
+                 ", when the experts of rank %u are %u times as slow", off->num_ranks - 1,
+                 job->slowness);
+    return DBO_OK;
+}
+
 dbo_status dbo_numeric_compare(const dbo_numeric_job *job, dbo_numeric_report *out, dbo_error *err)
 {
-    dbo_numeric_rows off, on = {0};
+    dbo_numeric_rows off;
     memset(out, 0, sizeof *out);
-    DBO_TRY(dbo_numeric_simulate(job, false, &off, err));
-    dbo_status status = dbo_numeric_simulate(job, true, &on, err);
-    if (status == DBO_OK)
-        dbo_numeric_diff(&off, &on, out);
+    DBO_TRY(simulate(job, false, false, &off, err));
+    dbo_status status = compare_with(job, &off, false, out, err);
+    if (status == DBO_OK && !out->differs && job->slowness > 0 && off.num_ranks > 1)
+        status = compare_with(job, &off, true, out, err);
     dbo_numeric_rows_fini(&off);
-    dbo_numeric_rows_fini(&on);
     return status;
 }

@@ -37,7 +37,10 @@ typedef struct dbo_numeric_job {
      * wrap it); NULL: nobody does. */
     void (*deploy)(void *self, dbo_deployment *deployment);
     dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
-    void *self;                 /* of both */
+    void *self; /* of both */
+    /* Compared once more, if nothing differs, with the experts of the last rank so many times as
+     * slow: in another order of completion, which makes other races visible. 0: not. */
+    uint32_t slowness;
     const dbo_trace_ops *trace; /* of the run with DBO, or NULL */
     void *trace_self;
     bool (*cancelled)(void *arg); /* or NULL */
@@ -58,7 +61,7 @@ typedef struct dbo_numeric_rows {
     dbo_numeric_part *parts; /* (num_steps, num_ranks) */
 } dbo_numeric_rows;
 
-/* One run of all steps. The caller's to dbo_numeric_rows_fini. */
+/* One run of all steps, not slowed. The caller's to dbo_numeric_rows_fini. */
 dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_numeric_rows *out,
                                 dbo_error *err);
 void dbo_numeric_rows_fini(dbo_numeric_rows *rows); /* of zeroed ones is fine */
@@ -67,18 +70,19 @@ typedef struct dbo_numeric_report {
     bool differs;
     uint64_t num_tokens, num_differing; /* over all steps and ranks */
     uint32_t num_split;                 /* steps of a rank that ran as ubatches */
+    bool slowed;                        /* it took slow experts to differ */
     /* the first difference: the earliest step, in it the first layer to make a row that differs
      * (num_layers: the head), the lowest rank, the first token */
     uint32_t step, layer, rank, token;
     float off, on; /* the first value of that row that differs */
-    char sentence[240];
+    char sentence[280];
 } dbo_numeric_report;
 
 /* Bit by bit. `off` and `on` are of the same job. */
 void dbo_numeric_diff(const dbo_numeric_rows *off, const dbo_numeric_rows *on,
                       dbo_numeric_report *out);
 
-/* Both runs, and their difference. */
+/* The runs without and with DBO, and their difference. */
 dbo_status dbo_numeric_compare(const dbo_numeric_job *job, dbo_numeric_report *out, dbo_error *err);
 
 #endif
