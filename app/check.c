@@ -12,15 +12,15 @@
 
 #define MAX_LATE_RANKS    4u
 #define MAX_SPANS_TO_VARY 400000u /* larger runs are looked at in the order that they have */
-#define SLOW_EXPERTS      10u     /* rows are compared once more with experts so many times as slow */
-#define UNFOLDED_RANKS    8u      /* so many ranks are simulated each by itself */
+#define SLOW_EXPERTS      10u /* rows are compared once more with experts so many times as slow */
+#define UNFOLDED_RANKS    8u  /* so many ranks are simulated each by itself */
 
 typedef struct checking {
     const dbo_check_job *job;
     dbo_check_report *report;
     dbo_fault fault; /* of the run at hand */
     dbo_checker *checker;
-    dbo_perf *perf;                                /* of the run as it was given */
+    dbo_perf *perf;                                 /* of the run as it was given */
     dbo_check_buffer buffers[1 + DBO_MAX_UBATCHES]; /* of every rank */
 } checking;
 
@@ -46,8 +46,8 @@ static void declare_buffers(checking *c)
                                        .write_once = true,
                                        .block = c->job->experiment->config.block_size};
     for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
-        c->buffers[1 + u] = (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_HANDLE),
-                                               .handle = true};
+        c->buffers[1 + u] =
+            (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_HANDLE), .handle = true};
 }
 
 /* What the machine of the run can hold: part of its description, like its SMs. */
@@ -134,8 +134,7 @@ static dbo_status find_speed(const checking *c, dbo_error *err)
     double most = 0;
     for (uint32_t i = 0; i < run->num_classes; i++) {
         dbo_perf_about other = about_rank(c, i);
-        double rows =
-            dbo_perf_padding(c->perf, other.seam_rank, other.step, other.real_tokens);
+        double rows = dbo_perf_padding(c->perf, other.seam_rank, other.step, other.real_tokens);
         if (rows <= most)
             continue;
         most = rows;

@@ -191,11 +191,8 @@ static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowe
                            dbo_numeric_rows *out, dbo_error *err)
 {
     uint32_t num_ranks = job->config->data_parallel_size;
-    numeric_world w = {.job = job,
-                       .with_dbo = with_dbo,
-                       .slowed = slowed,
-                       .config = *job->config,
-                       .out = out};
+    numeric_world w = {
+        .job = job, .with_dbo = with_dbo, .slowed = slowed, .config = *job->config, .out = out};
     *out = (dbo_numeric_rows){.num_steps = job->num_steps,
                               .num_ranks = num_ranks,
                               .num_layers = job->num_layers,

@@ -144,8 +144,8 @@ static dbo_status fill_rank(dbo_numeric_scene *s, const dbo_workload *batch, uin
     DBO_TRY(allot(&a, &s->blocks[at], err));
     for (uint32_t step = 0; step < steps; step++, at += num_ranks) {
         s->pointers[at] = &s->lists[at];
-        DBO_TRY(fill_list(&a, step, s->blocks[(size_t)first * num_ranks + rank], &s->lists[at],
-                          err));
+        DBO_TRY(
+            fill_list(&a, step, s->blocks[(size_t)first * num_ranks + rank], &s->lists[at], err));
     }
     return DBO_OK;
 }

@@ -37,7 +37,8 @@ typedef struct dbo_numeric_scene {
 
 /* `num_steps` steps of the experiment's batch; in each a request has the tokens of the steps before
  * in its cache. With steps before it the experiment says itself what runs: those, then its batch,
- * whose requests are others, whatever their ids. DBO_UNSUPPORTED: no numbers for this (TP, a schedule of its own, EP off). */
+ * whose requests are others, whatever their ids. DBO_UNSUPPORTED: no numbers for this (TP, a
+ * schedule of its own, EP off). */
 dbo_status dbo_numeric_scene_init(dbo_numeric_scene *scene, const dbo_experiment *experiment,
                                   uint32_t num_steps, dbo_error *err);
 void dbo_numeric_scene_fini(dbo_numeric_scene *scene); /* of a zeroed one is fine */

@@ -19,7 +19,7 @@ typedef struct dbo_fault_batch {
     struct dbo_lost_tokens {
         uint64_t id; /* of the request */
         int32_t lost;
-    } *items;
+    } * items;
     uint32_t count;
     dbo_request *shortened; /* the step's requests as the buffer has them */
 } dbo_fault_batch;

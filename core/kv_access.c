@@ -59,8 +59,8 @@ static dbo_status replace(dbo_program *program, const dbo_access *list, uint32_t
                           const ranges *cache, const dbo_access **out, uint32_t *num_out,
                           dbo_error *err)
 {
-    dbo_access *copy = dbo_arena_alloc(
-        &program->texts, ((size_t)count + cache->count + 1) * sizeof *copy);
+    dbo_access *copy =
+        dbo_arena_alloc(&program->texts, ((size_t)count + cache->count + 1) * sizeof *copy);
     uint32_t kept = 0;
     if (!copy)
         return dbo_fail_memory(err, "accesses of the KV cache");
@@ -78,8 +78,8 @@ static dbo_status set_op(dbo_program *program, dbo_program_op *op, const dbo_uba
 {
     bool writes = dbo_op_id_kind(op->id_bits) == DBO_KIND_A0;
     dbo_op_io *io = dbo_arena_copy(&program->texts, op->io, sizeof *io);
-    ranges cache = {.items = dbo_arena_alloc(&program->texts, (most_ranges(m, requests) + 1) *
-                                                                  sizeof *cache.items)};
+    ranges cache = {.items = dbo_arena_alloc(&program->texts,
+                                             (most_ranges(m, requests) + 1) * sizeof *cache.items)};
     if (!io || !cache.items)
         return dbo_fail_memory(err, "accesses of the KV cache");
     add_requests(&cache, m, requests, writes, block_size);

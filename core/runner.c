@@ -282,10 +282,11 @@ static dbo_status fit_profile(dbo_runner *runner, const dbo_step_result *result,
     if (split || profiled == 0 || used <= profiled)
         return DBO_OK;
     fault->reached++;
-    return dbo_fail(err, DBO_REFUSED, "Profile the largest batch unsplit as well.",
-                    "a step of %d tokens that is not split takes %.2f GB; the profile run, which was "
-                    "split, took %.2f GB, and the KV cache got the rest",
-                    result->num_tokens, (double)used / 1e9, (double)profiled / 1e9);
+    return dbo_fail(
+        err, DBO_REFUSED, "Profile the largest batch unsplit as well.",
+        "a step of %d tokens that is not split takes %.2f GB; the profile run, which was "
+        "split, took %.2f GB, and the KV cache got the rest",
+        result->num_tokens, (double)used / 1e9, (double)profiled / 1e9);
 }
 
 /* Issues the step's programs and waits for the device. */

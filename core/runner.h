@@ -52,7 +52,7 @@ struct dbo_runner {
     uint32_t group_size;
     dbo_fault_batch lens;    /* of a fault, which also counts on: */
     uint64_t profiled_bytes; /* the most that a profile run has used, the first step; 0: none */
-    dbo_plan_hook hook; /* prepare NULL: none; set it between steps */
+    dbo_plan_hook hook;      /* prepare NULL: none; set it between steps */
 };
 
 typedef struct dbo_step_result {

@@ -48,8 +48,8 @@ static void begin_tenancy(check_rank *rank, uint32_t buffer, uint32_t pool, uint
                           bool filled)
 {
     check_buffer *b = &rank->buffers[buffer];
-    b->tenancy = dbo_tenancy_begin(&rank->memory, b->name, buffer, pool,
-                                   b->write_once ? UINT64_MAX : bytes);
+    b->tenancy =
+        dbo_tenancy_begin(&rank->memory, b->name, buffer, pool, b->write_once ? UINT64_MAX : bytes);
     b->known = true;
     if (!b->tenancy)
         return;
@@ -103,8 +103,7 @@ static dbo_tenancy *tenancy_of(check_rank *rank, const dbo_call *call, uint32_t 
 /* ---- accesses ---- */
 
 /* Each layer has places of its own in a cache. */
-static uint64_t place_of(const dbo_tenancy *tenancy, const dbo_call *call,
-                         const dbo_access *access)
+static uint64_t place_of(const dbo_tenancy *tenancy, const dbo_call *call, const dbo_access *access)
 {
     uint64_t layer = tenancy->write_once ? dbo_op_id_layer(call->id) : 0;
     return access->offset_bytes + (layer << DBO_TENANCY_LAYER_BITS);

@@ -26,7 +26,7 @@ typedef struct check_event {
 /* A buffer number: its memory now, and what it is called. */
 typedef struct check_buffer {
     const char *name;
-    dbo_tenancy *tenancy; /* or NULL */
+    dbo_tenancy *tenancy;               /* or NULL */
     bool read_only, write_once, handle; /* check.h */
     uint32_t block;
     bool known; /* it has had memory */

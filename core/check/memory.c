@@ -264,11 +264,8 @@ static void cover(dbo_check_memory *m, dbo_tenancy *t, uint64_t offset, uint64_t
 static void report(dbo_check_memory *m, dbo_conflict_kind kind, const dbo_tenancy *t,
                    const dbo_range *r, const dbo_touch *first, const dbo_touch *second)
 {
-    const dbo_conflict conflict = {.kind = kind,
-                                   .tenancy = t,
-                                   .begin = r ? r->begin : 0,
-                                   .first = first,
-                                   .second = second};
+    const dbo_conflict conflict = {
+        .kind = kind, .tenancy = t, .begin = r ? r->begin : 0, .first = first, .second = second};
     m->report(m->report_self, &conflict);
 }
 
@@ -356,7 +353,6 @@ void dbo_check_memory_end(dbo_check_memory *m)
         for (uint32_t i = 0; i < t->num_ranges; i++) {
             const dbo_range *r = &t->ranges[i];
             if (r->writes.count > 1)
-                report(m, DBO_CONFLICT_WRITE_WRITE, t, r, &r->writes.items[0],
-                       &r->writes.items[1]);
+                report(m, DBO_CONFLICT_WRITE_WRITE, t, r, &r->writes.items[0], &r->writes.items[1]);
         }
 }

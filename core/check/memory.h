@@ -77,7 +77,7 @@ typedef enum dbo_conflict_kind {
 typedef struct dbo_conflict {
     dbo_conflict_kind kind;
     const dbo_tenancy *tenancy;
-    uint64_t begin; /* of the range */
+    uint64_t begin;                  /* of the range */
     const dbo_touch *first, *second; /* first NULL where there is none */
 } dbo_conflict;
 

@@ -16,7 +16,8 @@ typedef struct perf_tally {
     uint32_t rank, number; /* of the step, of the graph */
     uint64_t tokens;
     uint32_t layers; /* that dispatched: posts of ubatch 0 */
-    double expert_bytes, weight_bytes; /* of the experts' kernels; weights of them, whatever the rows */
+    double expert_bytes,
+        weight_bytes; /* of the experts' kernels; weights of them, whatever the rows */
 } perf_tally;
 
 struct dbo_perf {
@@ -291,8 +292,7 @@ static void add_padding(const search *s)
     const dbo_perf_about *about = s->about;
     const perf_tally *tally = find_tally(s->perf, PERF_STEP, about->seam_rank, about->step);
     double sent = rows_sent(s->perf, about->seam_rank, about->step);
-    double waste =
-        dbo_perf_padding(s->perf, about->seam_rank, about->step, about->real_tokens);
+    double waste = dbo_perf_padding(s->perf, about->seam_rank, about->step, about->real_tokens);
     if (!tally || waste <= 0)
         return;
     double rows = tally->expert_bytes > 0 ? 1 - tally->weight_bytes / tally->expert_bytes : 1;
