@@ -217,7 +217,8 @@ static void describe(const dbo_parse *parse, const struct argp *all, const char 
         dbo_man_words(argp->options);
         dbo_man_words(shared_options);
     } else if (parse->help) {
-        printf("Usage: %s [OPTION...] %s\n", name, argp->args_doc ? argp->args_doc : "");
+        const char *words = argp->args_doc ? argp->args_doc : "";
+        printf("Usage: %s [OPTION...]%s%s\n", name, words[0] ? " " : "", words);
         print_help(argp, all, name);
     } else {
         printf("dbo %s\n", DBO_BUILD_VERSION);
@@ -269,14 +270,24 @@ bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv,
     return true;
 }
 
-uint32_t dbo_cli_width(void)
+/* 0: not known. */
+static long find_columns(void)
 {
     struct winsize size = {0};
-    long width = 0;
     const char *columns = getenv("COLUMNS");
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        width = size.ws_col;
-    else if (columns)
-        width = strtol(columns, NULL, 10);
+        return size.ws_col;
+    return columns ? strtol(columns, NULL, 10) : 0;
+}
+
+uint32_t dbo_cli_width(void)
+{
+    long width = find_columns();
     return width < 80 ? 80 : width > 500 ? 500 : (uint32_t)width;
+}
+
+uint32_t dbo_cli_text_width(void)
+{
+    long width = find_columns();
+    return width >= 40 && width < 80 ? (uint32_t)width : dbo_cli_width();
 }

@@ -79,6 +79,8 @@ dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const c
 
 /* Columns of the terminal at stdout, $COLUMNS, or 80; at least 80 and at most 500. */
 uint32_t dbo_cli_width(void);
+/* The same for what is only running text: at least 40. */
+uint32_t dbo_cli_text_width(void);
 
 /* Prints the shared options for the manual page. */
 void dbo_cli_man_shared(void);

@@ -1,12 +1,13 @@
 /* cli_completion.c: `dbo completion bash|zsh`: scripts made of the tables of commands and options.
  *
- * Both shells get the same: commands first, then the options of the command, the words that its
- * first argument can be, and files.
+ * Both shells get the same: commands first, then the options of the command, the words that an
+ * option's value or the command's first argument can be, and files.
  */
 #include "app/cli.h"
 #include "app/commands.h"
 #include "app/eval.h"
 #include "app/explain.h"
+#include "core/faults.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,6 +43,28 @@ static void put_commands(void)
     printf("help");
 }
 
+/* In a case of the word before: the values that an option has. */
+static void put_values(bool bash, const char *option, const char *words)
+{
+    if (bash)
+        printf("    %s) COMPREPLY=($(compgen -W '%s' -- \"$current\")); return ;;\n", option,
+               words);
+    else
+        printf("    %s) compadd -- %s; return ;;\n", option, words);
+}
+
+static void put_all_values(bool bash)
+{
+    char faults[2048] = "";
+    size_t used = 0;
+    for (int id = 0; id < DBO_FAULT_COUNT && used < sizeof faults; id++)
+        used += (size_t)snprintf(faults + used, sizeof faults - used, "%s%s", id > 0 ? " " : "",
+                                 dbo_fault_describe((dbo_fault_id)id).name);
+    put_values(bash, "--executor", "fiber thread");
+    put_values(bash, "--color", "auto always never");
+    put_values(bash, "--fault", faults);
+}
+
 /* Some terms stand in two sections. */
 static bool is_first(const dbo_term *term, size_t index)
 {
@@ -64,6 +87,8 @@ static void put_first_words(const dbo_command *command)
         printf("handoff sim");
     for (size_t i = 0; strcmp(command->name, "eval") == 0 && dbo_eval_kind_name(i); i++)
         printf("%s ", dbo_eval_kind_name(i));
+    if (strcmp(command->name, "explain") == 0)
+        printf("faults ");
     for (size_t i = 0; strcmp(command->name, "explain") == 0 && dbo_term_at(i, &term); i++)
         if (!strchr(term.name, ' ') && is_first(&term, i))
             printf("%s ", term.name);
@@ -94,17 +119,22 @@ static void put_bash(void)
         "# Completion of dbo for bash; made by dbo completion bash.\n"
         "_dbo() {\n"
         "    local current=${COMP_WORDS[COMP_CWORD]} command='' position=0 options='' first='' i\n"
+        "    local before=${COMP_WORDS[COMP_CWORD-1]}\n"
         "    COMPREPLY=()\n"
-        "    case ${COMP_WORDS[COMP_CWORD-1]} in\n"
-        "    --executor) COMPREPLY=($(compgen -W 'fiber thread' -- \"$current\")); return ;;\n"
-        "    --color) COMPREPLY=($(compgen -W 'auto always never' -- \"$current\")); return ;;\n"
-        "    esac\n"
-        "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-        "        [[ ${COMP_WORDS[i]} == -* ]] && continue\n"
-        "        if [[ -z $command ]]; then command=${COMP_WORDS[i]}; else ((position++)); fi\n"
-        "    done\n"
-        "    if [[ -z $command ]]; then\n"
-        "        COMPREPLY=($(compgen -W '");
+        "    if [[ $current == '=' ]]; then # bash takes --option=value apart\n"
+        "        current=''\n"
+        "    elif [[ $before == '=' && COMP_CWORD -ge 2 ]]; then\n"
+        "        before=${COMP_WORDS[COMP_CWORD-2]}\n"
+        "    fi\n"
+        "    case $before in\n");
+    put_all_values(true);
+    printf("    esac\n"
+           "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
+           "        [[ ${COMP_WORDS[i]} == -* ]] && continue\n"
+           "        if [[ -z $command ]]; then command=${COMP_WORDS[i]}; else ((position++)); fi\n"
+           "    done\n"
+           "    if [[ -z $command ]]; then\n"
+           "        COMPREPLY=($(compgen -W '");
     put_commands();
     printf(" --help --version' -- \"$current\"))\n"
            "        return\n"
@@ -133,10 +163,9 @@ static void put_zsh(void)
            "        [[ $words[i] == -* ]] && continue\n"
            "        if [[ -z $command ]]; then command=$words[i]; else ((position++)); fi\n"
            "    done\n"
-           "    case $words[CURRENT-1] in\n"
-           "    --executor) compadd fiber thread; return ;;\n"
-           "    --color) compadd auto always never; return ;;\n"
-           "    esac\n"
+           "    case $words[CURRENT-1] in\n");
+    put_all_values(false);
+    printf("    esac\n"
            "    if [[ -z $command ]]; then\n"
            "        compadd -- ");
     put_commands();

@@ -1,4 +1,5 @@
 /* cli_explain.c: `dbo explain TERM`. */
+#include "app/ascii.h"
 #include "app/cli.h"
 #include "app/explain.h"
 
@@ -8,11 +9,14 @@
 
 static const char explain_doc[] =
     "Say what a word means: of the timeline, of a result, of a decision, a key of the "
-    "configuration. Without a word: list them."
+    "configuration; and what goes wrong in a fault, with a picture and the commands that show it. "
+    "Without a word: list them. The name of a group lists that group."
     "\vExamples:\n"
     "  dbo explain hand-off\n"
     "  dbo explain exposed communication\n"
-    "  dbo explain threshold\n";
+    "  dbo explain threshold\n"
+    "  dbo explain no-comm-wait\n"
+    "  dbo explain faults\n";
 
 typedef struct explain_arguments {
     char word[128]; /* the arguments, joined by blanks */
@@ -47,12 +51,14 @@ int dbo_command_explain(int argc, char **argv)
     dbo_strbuf_init(&text);
     dbo_status status = DBO_OK;
     if (arguments.word[0] == '\0')
-        dbo_explain_list(dbo_cli_width(), &text);
+        dbo_explain_list(dbo_cli_text_width(), &text);
     else
-        status = dbo_explain(arguments.word, dbo_cli_width(), &text, &err);
+        status = dbo_explain(arguments.word, dbo_cli_text_width(), &text, &err);
     if (status == DBO_OK && text.failed)
         status = dbo_fail_memory(&err, "the text");
-    if (status == DBO_OK)
+    if (status == DBO_OK && cli.ascii)
+        dbo_ascii_write(dbo_strbuf_text(&text), text.len, stdout);
+    else if (status == DBO_OK)
         fputs(dbo_strbuf_text(&text), stdout);
     dbo_strbuf_fini(&text);
     return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail_usage(&err);

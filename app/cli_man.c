@@ -171,8 +171,8 @@ void dbo_print_man_page(void)
     put_text(DBO_EXIT_DOC);
     puts(".SH ENVIRONMENT\n"
          ".TP\n.B DBO_LOG\nLevels of the log, as \\fB\\-\\-log\\fR takes them.\n"
-         ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/ and hardware/, searched before the\n"
-         "installed ones.\n"
+         ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/, hardware/ and faults/, searched before\n"
+         "the installed ones.\n"
          ".TP\n.B VLLM_DBO_COMM_SMS\nThe default of dbo_comm_sms.\n"
          ".TP\n.B NO_COLOR\nIf set to anything, no colours.\n"
          ".TP\n.B COLUMNS\nThe width of the output where it is no terminal.");

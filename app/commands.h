@@ -17,15 +17,15 @@
     X(5, "Learn:")
 
 /* X(name, group, arguments, what it does) */
-#define DBO_COMMAND_MAP(X)                                                                    \
-    X(run, 1, " SCRIPT", "Simulate a step with DBO off and on, and compare")                  \
-    X(show, 2, " WHAT SCRIPT", "A part of a step: vote, slices, metadata, program, graph")    \
-    X(check, 3, " [SCRIPT]", "What may go wrong in some order of completion, and lost time")  \
-    X(faults, 3, "", "Pitfalls that a run can be given, to see what they look like")          \
-    X(eval, 3, " KIND", "The engine's decisions on a file of cases")                          \
-    X(bench, 3, " [NAME]", "How fast dbo itself is")                                          \
-    X(doctor, 4, "", "What this build and this machine have")                                 \
-    X(explain, 5, " [TERM]", "What a word means: of a timeline, a result, a decision, a key") \
+#define DBO_COMMAND_MAP(X)                                                                   \
+    X(run, 1, " SCRIPT", "Simulate a step with DBO off and on, and compare")                 \
+    X(show, 2, " WHAT SCRIPT", "A part of a step: vote, slices, metadata, program, graph")   \
+    X(check, 3, " [SCRIPT]", "What may go wrong in some order of completion, and lost time") \
+    X(faults, 3, "", "Pitfalls that a run can be given, to see what they look like")         \
+    X(eval, 3, " KIND", "The engine's decisions on a file of cases")                         \
+    X(bench, 3, " [NAME]", "How fast dbo itself is")                                         \
+    X(doctor, 4, "", "What this build and this machine have")                                \
+    X(explain, 5, " [TERM]", "What a word means: of a timeline, a result, a key, a fault")   \
     X(completion, 5, " SHELL", "The completion of a shell: bash or zsh")
 
 typedef struct dbo_command {

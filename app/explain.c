@@ -4,6 +4,7 @@
 #include "app/experiment.h"
 #include "app/explain_screen.h"
 #include "app/explain_terms.h"
+#include "app/fault_text.h"
 #include "app/wrap.h"
 #include "core/config.h"
 #include "core/faults.h"
@@ -64,6 +65,8 @@ static const row alias_rows[] = {
 };
 #define NUM_ALIASES (sizeof alias_rows / sizeof *alias_rows)
 
+#define FAULT_SECTION "faults"
+
 static const struct {
     const char *section;
     const row *rows;
@@ -82,7 +85,7 @@ static const struct {
     SECTION("parts of the cost of splitting", cost_rows),
     SECTION("instructions of a program", code_rows),
     SECTION("findings of a check", finding_rows),
-    SECTION("faults", fault_rows),
+    SECTION(FAULT_SECTION, fault_rows),
     SECTION("parts of an experiment", experiment_rows),
     SECTION("keys of a batch", batch_rows),
 #undef SECTION
@@ -224,6 +227,18 @@ static bool add_value(const char *word, bool found, uint32_t width, dbo_strbuf *
     return found;
 }
 
+/* The text of a term; of a fault, its story. */
+static void add_text(const dbo_term *term, uint32_t width, dbo_strbuf *out)
+{
+    dbo_fault_id fault = DBO_FAULT_COUNT;
+    if (strcmp(term->section, FAULT_SECTION) == 0)
+        fault = dbo_fault_find(term->name);
+    if (fault != DBO_FAULT_COUNT)
+        dbo_fault_explain(fault, term->name, width, out);
+    else
+        dbo_wrap(out, "  ", term->text, width);
+}
+
 static bool add_terms(const char *word, uint32_t width, dbo_strbuf *out)
 {
     dbo_term term;
@@ -232,12 +247,60 @@ static bool add_terms(const char *word, uint32_t width, dbo_strbuf *out)
         if (!means(&term, word))
             continue;
         dbo_strbuf_printf(out, "%s%s (%s)\n", found ? "\n" : "", term.name, term.section);
-        dbo_wrap(out, "  ", term.text, width);
+        add_text(&term, width, out);
         if (strcmp(term.section, table_sections[0]) == 0)
             add_range(term.name, out);
         found = true;
     }
     return found;
+}
+
+/* A whole section, a term below the other. */
+static bool add_section(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    dbo_term term;
+    bool found = false;
+    int columns = 0;
+    for (size_t i = 0; dbo_term_at(i, &term); i++)
+        if (is_same(term.section, word) && (int)strlen(term.name) > columns)
+            columns = (int)strlen(term.name);
+    for (size_t i = 0; dbo_term_at(i, &term); i++) {
+        char label[64];
+        if (!is_same(term.section, word))
+            continue;
+        if (!found)
+            dbo_strbuf_printf(out, "%s (a group of terms)\n", term.section);
+        found = true;
+        snprintf(label, sizeof label, "  %-*s  ", columns, term.name);
+        dbo_wrap(out, label, term.text, width);
+    }
+    return found;
+}
+
+/* The faults: as dbo faults lists them. */
+static bool add_faults(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    if (!is_same(word, FAULT_SECTION))
+        return false;
+    dbo_strbuf_add(out, FAULT_SECTION " (a group of terms)\n");
+    dbo_wrap(out, "  ",
+             "Pitfalls of two microbatches that a run can be given, with what comes of each. dbo "
+             "explain NAME tells the story of one, dbo check --fault NAME runs its scene.",
+             width);
+    dbo_strbuf_add(out, "\n");
+    dbo_fault_list(width, out);
+    return true;
+}
+
+/* "late-rank:rank=1,us=200": a fault as the command line has it. */
+static bool add_fault_as_given(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    const dbo_fault_id id = strchr(word, ':') ? dbo_fault_find(word) : DBO_FAULT_COUNT;
+    if (id == DBO_FAULT_COUNT)
+        return false;
+    dbo_strbuf_printf(out, "%s (%s)\n", dbo_fault_describe(id).name, FAULT_SECTION);
+    dbo_fault_explain(id, word, width, out);
+    return true;
 }
 
 static const char *nearest(const char *word)
@@ -248,6 +311,8 @@ static const char *nearest(const char *word)
         dbo_suggest_offer(&near, term.name);
     for (size_t i = 0; i < NUM_ALIASES; i++)
         dbo_suggest_offer(&near, alias_rows[i].name);
+    for (size_t i = 0; i < NUM_SECTIONS; i++)
+        dbo_suggest_offer(&near, sections[i].section);
     return near.nearest;
 }
 
@@ -256,10 +321,13 @@ dbo_status dbo_explain(const char *word, uint32_t width, dbo_strbuf *out, dbo_er
     char stem[128];
     width = width > 80 ? 80 : width;
     bare(word, stem, sizeof stem);
-    if (add_value(word, add_terms(word, width, out), width, out) ||
-        add_value(stem, add_terms(stem, width, out), width, out))
+    if (add_fault_as_given(word, width, out) ||
+        add_value(word, add_terms(word, width, out), width, out) ||
+        add_value(stem, add_terms(stem, width, out), width, out) || add_faults(word, width, out) ||
+        add_section(word, width, out))
         return DBO_OK;
-    const char *near = nearest(word);
+    snprintf(stem, sizeof stem, "%.*s", (int)strcspn(word, strchr(word, '=') ? ":" : ""), word);
+    const char *near = nearest(stem);
     if (near)
         return dbo_fail(err, DBO_INVALID, NULL, "no term '%.60s', did you mean '%s'?", word, near);
     return dbo_fail(err, DBO_INVALID, "dbo explain alone lists them.", "no term '%.60s'", word);

@@ -2,9 +2,10 @@
  *
  * Terms are those of the design (ubatch, hand-off, bound, ...), of the rules (vote, threshold,
  * ...), of the screens (lanes, rows, headings), reasons of decisions, kinds of ops, measures,
- * instructions, findings, faults, and every key of a script. Most come from their own tables, so
- * that none can be missing. Case does not matter, nor does whether words are joined by blanks, '-'
- * or '_'; a word may be written as a screen writes it: "D₁ send", "ubatch 0", "batch.num_tokens".
+ * instructions, findings, faults (with their story: fault_text.h), and every key of a script. Most
+ * come from their own tables, so that none can be missing. Case does not matter, nor does whether
+ * words are joined by blanks, '-' or '_'; a word may be written as a screen writes it: "D₁ send",
+ * "ubatch 0", "batch.num_tokens", "late-rank:rank=1". The name of a section is all of it.
  */
 #ifndef DBO_APP_EXPLAIN_H
 #define DBO_APP_EXPLAIN_H

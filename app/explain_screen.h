@@ -66,7 +66,10 @@
     X("batch", "dbo.decode {}, dbo.prefill {} or dbo.batch {}.")                                  \
     X("cudagraph_capture_sizes", "The sizes that graphs are captured for: a list of integers.")   \
     X("before", "Batches of earlier steps, run before the measured one.")                         \
-    X("fault", "A named mistake that the run makes, so that one sees what it does.")
+    X("fault",                                                                                    \
+      "A pitfall that the run with DBO is given by its name, so that one sees what comes of "     \
+      "it; the command line has --fault. `dbo faults` lists them, `dbo explain NAME` tells the "  \
+      "story of one.")
 
 #define DBO_BATCH_TERMS(X)                                                               \
     X("num_tokens", "Tokens that a rank runs in the step: one number, or one per rank.") \
@@ -96,23 +99,25 @@
     X("FREE", "Gives the block back.")                                                    \
     X("RECORD_STREAM", "Tells the allocator that another stream reads the block, too.")
 
-#define DBO_FINDING_TERMS(X)                                                                 \
-    X("race", "Two accesses of one place, at least one a write, that nothing orders.")       \
-    X("use_after_free", "A block is used again while another stream may still read it.")     \
-    X("read_before_write", "An op reads what nothing has written yet.")                      \
-    X("rows", "The result's numbers differ from those of a step that is not split.")         \
-    X("deadlock", "Everybody waits for somebody, and nothing is left to run.")               \
-    X("missed_exchange", "A rank did not take part in an exchange that the others wait in.") \
-    X("capture", "Something that must not be done while a graph is captured.")               \
-    X("rule", "A rule of the engine is broken.")                                             \
-    X("oversubscribed", "More transfers in flight than the back end has room for.")          \
-    X("write_to_input", "A step changes its own inputs, which a second ubatch reads.")       \
-    X("false_dependency", "Something waits for work that it does not need.")                 \
-    X("lost_overlap", "A transfer that could be hidden is not.")                             \
-    X("host_bound", "The GPU waits for the host.")                                           \
-    X("padding_waste", "Padding is computed at a noticeable cost.")                          \
-    X("capture_while_serving", "A graph is captured in a step that serves requests.")        \
-    X("contention", "Kernels take SMs or bandwidth from each other at a noticeable cost.")
+#define DBO_FINDING_TERMS(X)                                                                   \
+    X("race", "Two accesses of one place, at least one a write, that nothing orders.")         \
+    X("use_after_free", "A block is used again while another stream may still read it.")       \
+    X("read_before_write", "An op reads what nothing has written yet.")                        \
+    X("rows", "The result's numbers differ from those of a step that is not split.")           \
+    X("deadlock", "Everybody waits for somebody, and nothing is left to run.")                 \
+    X("missed_exchange", "A rank did not take part in an exchange that the others wait in.")   \
+    X("capture", "Something is done while a graph is captured that must not be.")              \
+    X("rule", "A rule of the engine is broken, for example that of replayed graphs.")          \
+    X("oversubscribed", "More transfers in flight than the back end has room for.")            \
+    X("write_to_input", "A step changes its own inputs, which a second ubatch reads.")         \
+    X("false_dependency", "A wait covers more than the work of its own ubatch: its event was " \
+                          "recorded too late, or is not its own.")                             \
+    X("lost_overlap", "The host waits for one ubatch and holds up the other: what could be "   \
+                      "hidden is not.")                                                        \
+    X("host_bound", "The GPU waits for the host: launches, events, hand-offs.")                \
+    X("padding_waste", "Rows of padding are sent and go through the experts.")                 \
+    X("capture_while_serving", "A graph is captured in a step that serves requests.")          \
+    X("contention", "Kernels that run at the same time ask for more SMs than there are.")
 
 /* What people and screens call a term. X(word, name of the term) */
 #define DBO_ALIAS_MAP(X)                                                \
@@ -120,6 +125,7 @@
     X("C", "combine")                                                   \
     X("S", "shared expert")                                             \
     X("dbo", "dual batch overlap")                                      \
+    X("pitfall", "fault")                                               \
     X("handoff", "hand-off")                                            \
     X("hands over", "hand-off")                                         \
     X("microbatch", "ubatch")                                           \

@@ -1,336 +1,412 @@
-/* fault_stories.c: what happens in each fault, drawn, and what to do instead. */
+/* fault_stories.c: what happens in each fault, drawn, and what to do instead.
+ *
+ * In pictures time goes to the right, a box |D₀ ###| is an op on its stream, and the number is the
+ * ubatch: A attention, D dispatch, MLP the experts, C combine, S the shared expert.
+ */
 #include "app/fault_text.h"
 
 static const dbo_fault_text stories[DBO_FAULT_COUNT] = {
     [DBO_FAULT_VOTE_SKIP] =
-        {
-            "Splitting is decided by a vote, so that all ranks do the same. A rank that "
-            "overrules it runs one transfer a layer where the others run two: they post the "
-            "transfers of ubatch 1 and wait for a peer that never comes.",
-            "rank 0  D0 .. C0 .. (next layer)\n"
-            "rank 1  D0 D1? .. waits for rank 0 for ever\n"
-            "rank 2  D0 D1? .. waits for rank 0 for ever\n",
-            "Do what the vote says: every input of the decision belongs into the exchange.",
-        },
+        {.story = "Whether a step is split is decided by a vote, so that all ranks split or none "
+                  "does: a layer of a split step has two dispatches and two combines, an unsplit "
+                  "one has one of each. A rank that overrules the vote posts one where its peers "
+                  "post two. A transfer needs every rank, so each side waits for one that the "
+                  "other never posts.",
+         .picture = "rank 0  D ####   C ?   waits for the others' combine\n"
+                    "rank 1  D₀ ####  D₁ ?  waits for rank 0's second one\n"
+                    "rank 2  D₀ ####  D₁ ?  the same\n",
+         .fix = "Do what the vote says, on every rank. What may change the decision of one rank "
+                "belongs into the exchange.",
+         .see = "vote, should_ubatch, idle-opt-out, deadlock"},
     [DBO_FAULT_EMPTY_RANK_SKIPS_STEP] =
-        {
-            "A data-parallel rank without requests has nothing to compute and returns at "
-            "once: before the exchange of the vote, in which the others then wait. Even an "
-            "idle rank takes part in every exchange, and runs a dummy batch where transfers "
-            "need it.",
-            "rank 0  vote? ......... waits for rank 1\n"
-            "rank 1  (no tokens: returns)\n",
-            "An idle rank takes part in the vote, with 0 tokens.",
-        },
+        {.story = "A data-parallel rank without a request has nothing to compute, and it is "
+                  "tempting to return at once. But every step begins with the vote, an exchange "
+                  "among all ranks: the others wait in it for the idle rank's column. When that "
+                  "rank has work again, its vote for a later step is taken for this one. An idle "
+                  "rank must vote, with 0 tokens, and post its part of the transfers of those "
+                  "that have some.",
+         .picture = "rank 0  vote ? ............  waits for rank 1's column\n"
+                    "rank 1  no tokens: returns\n",
+         .fix = "Let an idle rank take part in every exchange of a step, with 0 tokens.",
+         .reports = "vllm #43547, vllm #28224",
+         .see = "vote, rank, idle-opt-out, missed_exchange"},
     [DBO_FAULT_IDLE_OPT_OUT] =
-        {
-            "Ranks have different numbers of tokens and are padded to the largest. A small "
-            "rank's last ubatch may then hold padding alone. It still has to run: a rank that "
-            "drops out of it by itself leaves the others in its transfers.",
-            "rank 0  128 tokens |  64 |  64 |   D0 D1 .. waits\n"
-            "rank 1   32 tokens |  32 |   0 |   D0 (nothing to do: no D1)\n",
-            "Run the empty ubatch as a dummy, with no rows in its transfers.",
-        },
+        {.story = "Ranks are padded to the largest one's tokens before they are cut, so that "
+                  "their ubatches match. The last ubatch of a rank with few tokens may then hold "
+                  "padding alone. It must run all the same, without a row to send: a rank that "
+                  "leaves it out by itself never posts the second dispatch, in which the others "
+                  "wait.",
+         .picture = "rank 0  128 tokens |  64 |  64 |  D₀ ###  D₁ ?  waits\n"
+                    "rank 1   32 tokens |  32 |   0 |  D ####\n",
+         .fix = "Run the empty ubatch as a dummy: it posts every transfer and sends no row.",
+         .reports = "vllm #50945",
+         .see = "empty ubatch, padding, vote-skip, deadlock"},
     [DBO_FAULT_PREFIX_NO_VETO] =
-        {
-            "Two requests share a prefix, and one of them computes it in this very step. In "
-            "one batch all keys and values are written before any are read. Split, the "
-            "reader's ubatch runs first and reads blocks that the writer's fills later.",
-            "block 1:   A1_0 reads   ..........   A0_1 writes\n"
-            "           (ubatch 0)                (ubatch 1)\n",
-            "Do not split a batch in which a request reads blocks that another one writes: "
-            "the veto.",
-        },
+        {.story = "Two requests share a prefix: one computes its keys and values in this very "
+                  "step, the other finds their blocks in the cache and goes on from there. In a "
+                  "whole batch each layer writes all keys and values before attention reads any. "
+                  "Split, each ubatch writes and reads for itself: if the reader is in the first "
+                  "one, its attention reads blocks that the second one has yet to write. With "
+                  "the writer first nothing is wrong, which hides the defect.",
+         .picture = "whole  |A0 writes block 1|A1 reads block 1|\n"
+                    "split  |A1₀ reads block 1|A0₁ writes block 1|\n",
+         .fix = "Do not split a batch in which a request reads blocks that another one writes: "
+                "the veto.",
+         .reports = "vllm #51402",
+         .see = "veto, prefix, a0, a1, read_before_write",
+         .by_run = true},
     [DBO_FAULT_EVENT_AFTER_YIELD] =
-        {
-            "The previous event of a transfer says that its payload is ready. Taken before "
-            "the turn is handed over it means the ubatch's own attention; taken afterwards, "
-            "also what the other ubatch has queued meanwhile. Nothing is wrong in the result: "
-            "the overlap is gone.",
-            "compute  A_0 ####|A_1 ####|\n"
-            "comm              ^D0 may start here   ^but starts here\n",
-            "Record the previous event before the yield.",
-        },
+        {.story = "A high-throughput transfer starts behind its previous event, which says that "
+                  "the rows to be sent are there. Recorded before the turn is handed over, the "
+                  "event covers the ubatch's own attention. Recorded when the turn has come "
+                  "back, it also covers what the sibling has queued on the compute stream "
+                  "meanwhile. The result is right, but the dispatch now starts when the sibling "
+                  "has computed, and has nothing left to hide under.",
+         .picture = "right  compute  |A₀ #####|A₁ #####|MLP₀ ##|\n"
+                    "       comm              |D₀ ####|\n"
+                    "fault  compute  |A₀ #####|A₁ #####|       |MLP₀ ##|\n"
+                    "       comm                       |D₀ ####|\n",
+         .fix = "Record the previous event before the yield.",
+         .reports = "vllm #38451",
+         .see = "previous event, yield, shared-event, false_dependency",
+         .by_run = true},
     [DBO_FAULT_YIELD_AFTER_DISPATCH] =
-        {
-            "The host waits for the receive counts of a dispatch. If the other ubatch has "
-            "been given its turn before, the GPU has its attention to compute meanwhile; if "
-            "the turn is handed over after that wait, nobody feeds the compute stream and it "
-            "idles.",
-            "compute  A_0 ####|........|A_1 ####|\n"
-            "comm              D0 ######\n"
-            "host      issues |waits   |issues A_1\n",
-            "Hand the turn over before the dispatch, not after it.",
-        },
+        {.story = "In a high-throughput dispatch the host waits until it knows how many rows it "
+                  "will receive. The turn is handed over before that, so that the sibling's "
+                  "attention is queued already. Handed over afterwards, nobody feeds the compute "
+                  "stream while the host waits. And when the turn comes back, the sibling's "
+                  "dispatch is on the comm stream, too, in front of comm_done: the experts of "
+                  "ubatch 0 wait for D₁, which they do not need.",
+         .picture = "right  compute  |A₀ #####|A₁ ####|MLP₀ ##|MLP₁ ##|\n"
+                    "       comm              |D₀ ###||D₁ ###|\n"
+                    "fault  compute  |A₀ #####|.|A₁ ####|      |MLP₀ ##|\n"
+                    "       comm              |D₀ ###|  |D₁ ###|\n"
+                    "       host     waits.....|issues A₁\n",
+         .fix = "Hand the turn over before the dispatch, not after it.",
+         .see = "ht, HOST_WAIT, turn, lost_overlap, false_dependency",
+         .by_run = true},
     [DBO_FAULT_NO_COMPUTE_WAIT] =
-        {
-            "The dispatch runs on the comm stream and reads what attention has written on the "
-            "compute stream. Two things order them, and either is enough: the wait for "
-            "compute_done and the transfer's previous event. Without both, the transfer sends "
-            "whatever is in memory.",
-            "compute  A_0 ####w\n"
-            "comm     r D0 ####      reads before it is written\n",
-            "Let the comm stream wait for compute_done, recorded before the yield.",
-        },
+        {.story = "The dispatch runs on the comm stream and sends rows that attention writes on "
+                  "the compute stream. Two things order them, and either is enough: the comm "
+                  "stream's wait for compute_done, and the transfer's previous event. Without "
+                  "both the transfer starts as soon as the comm stream is free and sends what "
+                  "the buffer holds by then: rows of the layer before, or half of the new ones. "
+                  "On a timeline it looks faster.",
+         .picture = "compute  |A₀ #######w|A₁ #####|  w: writes the rows\n"
+                    "comm     |r D₀ ####|             r: has read them before\n",
+         .fix = "Let the comm stream wait for compute_done, recorded before the yield, and give "
+                "the transfer its previous event.",
+         .see = "previous event, WAIT, no-comm-wait, race",
+         .by_run = true},
     [DBO_FAULT_NO_COMM_WAIT] =
-        {
-            "A transfer ends on the comm stream; what uses its rows runs on the compute "
-            "stream and has to wait for comm_done. Without that wait the experts read what "
-            "the last layer has left there, and the next layer begins on half an output.",
-            "comm     D0 ########w\n"
-            "compute     r MLP0 ##    reads before the rows are there\n",
-            "Let compute wait for comm_done before it uses what a transfer brings.",
-        },
+        {.story = "A transfer ends on the comm stream; what uses its rows is on the compute "
+                  "stream and has to wait for comm_done, recorded behind the transfer. Without "
+                  "that wait the experts read what the buffer holds from before, and the next "
+                  "layer's attention begins before the combine has brought its input. If other "
+                  "work on the compute stream takes long enough, no wrong row is ever seen; the "
+                  "check finds the missing wait all the same.",
+         .picture = "comm     |D₀ ########w|    w: the rows are there\n"
+                    "compute     |r MLP₀ ##|    r: has read them before\n",
+         .fix = "Let the compute stream wait for comm_done before it uses what a transfer brings.",
+         .see = "A2A_FINISH, WAIT, no-compute-wait, double-async, race",
+         .by_run = true},
     [DBO_FAULT_SHARED_EVENT] =
-        {
-            "Each ubatch has its own pair of events. If all share one, an ubatch's wait binds "
-            "the latest record, which is its sibling's: it waits for work that has nothing to "
-            "do with it. Everything is in order, nothing overlaps.",
-            "record e (ubatch 0) | record e (ubatch 1) | wait e (ubatch 0)\n"
-            "                      ^ this one is waited for\n",
-            "Give each ubatch events of its own.",
-        },
+        {.story = "A wait for an event binds the latest record of it at that moment. So each "
+                  "ubatch has events of its own. If all share one set, the sibling records the "
+                  "same event in its turn, and what is bound afterwards is that record: the "
+                  "transfer waits for the sibling's compute, and compute for the sibling's "
+                  "transfer. A later record of a stream covers an earlier one, so the result is "
+                  "right, but hardly anything overlaps.",
+         .picture = "turn of ubatch 0  |A₀, record e|\n"
+                    "turn of ubatch 1               |A₁, record e|\n"
+                    "turn of ubatch 0                    ^       |wait e, D₀|\n"
+                    "                             this record is waited for\n",
+         .fix = "Give each ubatch events of its own.",
+         .see = "RECORD, WAIT, event-after-yield, false_dependency",
+         .by_run = true},
     [DBO_FAULT_NO_RECORD_STREAM] =
-        {
-            "The caching allocator gives a block out again as soon as the host frees it, in "
-            "the order of its own stream. The combine reads the experts' output on the comm "
-            "stream; the host has freed it long before, and the shared expert takes the block "
-            "for its own values.",
-            "host     post C0, free out0, alloc mid0 (the same block)\n"
-            "comm     C0 ...waits for a peer... r\n"
-            "compute         S0 w\n",
-            "Call record_stream for what another stream uses.",
-        },
+        {.story = "The caching allocator gives a freed block out again at once: work of one "
+                  "stream runs in order, so whoever gets the block next comes after whoever had "
+                  "it. That does not hold for another stream. The combine reads the experts' "
+                  "output on comm; the host frees that output as soon as the combine is issued, "
+                  "and the shared expert gets its block and writes it on compute, perhaps before "
+                  "the combine has read it. record_stream makes the allocator wait for the other "
+                  "stream.",
+         .picture = "host     issues C₀, frees out₀, S₀ gets out₀'s block\n"
+                    "compute  |S₀ w###|          w: writes the block\n"
+                    "comm     waits...|r C₀ ##|  r: reads what S₀ has written\n",
+         .fix = "Call record_stream for what another stream still uses when it is freed.",
+         .see = "record_stream, FREE, wrong-pool, use_after_free"},
     [DBO_FAULT_WRONG_POOL] =
-        {
-            "What a dispatch brings is allocated from the pool of the stream that is current "
-            "then: comm's. Taken from the compute pool, its block may be one that compute has "
-            "only just freed and still reads, and comm writes it without asking.",
-            "compute  x ####r   (x freed by the host, in compute's order)\n"
-            "comm        w D0   (got x's block for its rows)\n",
-            "Allocate what a stream writes from its own pool, or make it wait.",
-        },
+        {.story = "A block that is freed to a stream's pool may be reused at once by that stream, "
+                  "which is behind its last use anyway. The rows that a dispatch brings are "
+                  "written from the comm stream, so their block must come from comm's pool. From "
+                  "compute's pool it may be one that the host has only just freed, while the "
+                  "sibling's attention, queued on compute, still works in it: the arriving rows "
+                  "overwrite that.",
+         .picture = "host     issues A₁, frees attn₁, D₀ gets attn₁'s block\n"
+                    "compute  |A₁ works in attn₁ #####|\n"
+                    "comm         |D₀ w####|   w: writes rows into it\n",
+         .fix = "Allocate what a stream writes from its own pool, or make it wait for the stream "
+                "whose pool it is.",
+         .see = "ALLOC, no-record-stream, use_after_free"},
     [DBO_FAULT_SHARED_HANDLE] =
-        {
-            "A dispatch leaves a handle that says where each row came from; the combine sends "
-            "rows back by it. With one place for all ubatches the second dispatch overwrites "
-            "the first one's handle, and the first combine sends rows to where the second "
-            "batch's came from.",
-            "D0 writes h | D1 writes h | C0 reads h (D1's!)\n",
-            "Keep a handle for each ubatch.",
-        },
+        {.story = "A dispatch leaves a handle that says from which rank and row each received row "
+                  "came; the combine sends results back by it. If all ubatches keep it in one "
+                  "place, an attribute of the layer for instance, the second dispatch overwrites "
+                  "the first one's handle, and the first combine sends its results to where the "
+                  "rows of the other ubatch came from.",
+         .picture = "|D₀ writes h|D₁ writes h|C₀ reads h: the routing of D₁|\n",
+         .fix = "Keep a handle for each ubatch.",
+         .see = "dispatch, combine, two-slot-handles, rows"},
     [DBO_FAULT_TWO_SLOT_HANDLES] =
-        {
-            "A back end that keeps its handles in a list of two works for two ubatches. The "
-            "third one is refused in the middle of a step, while its siblings wait for their "
-            "turns; they must be released, so that one clear error comes out and nothing "
-            "hangs.",
-            "slots [0] [1]   ubatch 2: refused, ubatches 0 and 1 are released\n",
-            "Size the back end's slots by the number of ubatches.",
-        },
+        {.story = "A back end that keeps its handles in a list of two serves two ubatches. With "
+                  "three, the dispatch of the third finds no slot and fails in the middle of a "
+                  "step, while its siblings are parked and wait for their turns. They must be "
+                  "released, so that one clear error comes out and nothing hangs.",
+         .picture = "slots  [ubatch 0] [ubatch 1]   D₂: no slot, refused\n",
+         .fix = "Size every list with an entry per ubatch by the number of ubatches.",
+         .see = "ubatch error, shared-handle, ubatch-error-parks-siblings"},
     [DBO_FAULT_DOUBLE_ASYNC] =
-        {
-            "An asynchronous back end runs on a stream of its own and notes its end there. "
-            "DBO records its event on the comm stream, which never ran the transfer: the wait "
-            "is for nothing, and the experts read rows that are still coming.",
-            "back end        D0 ########w\n"
-            "comm      e     (empty: the event is done at once)\n"
-            "compute      r MLP0\n",
-            "Let the caller's stream wait for the back end's end before its event is "
-            "recorded.",
-        },
+        {.story = "In its asynchronous mode (DeepEP: async_finish) a back end runs a transfer on "
+                  "a stream of its own and leaves an event there for the caller to wait for. DBO "
+                  "does that itself: it takes the transfer to end on the comm stream and records "
+                  "comm_done on it. With both, comm_done is recorded on a stream that never ran "
+                  "the transfer: it is done at once, and the experts read rows that are still "
+                  "coming.",
+         .picture = "back end  |D₀ ########w|    w: the rows are there\n"
+                    "comm      e                 e: comm_done, behind nothing\n"
+                    "compute     |r MLP₀ ##|     r: has read them before\n",
+         .fix = "Switch the back end's own asynchronous mode off while ubatches run, or let comm "
+                "wait for its end before comm_done is recorded.",
+         .see = "ht, no-comm-wait, race",
+         .by_run = true},
     [DBO_FAULT_UNSORTED_OUTPUTS] =
-        {
-            "Ubatches may end in any order; their outputs are joined by id. Joined as they "
-            "come, the second half of the batch lands before the first, and every request "
-            "gets another one's tokens.",
-            "out = [ ubatch 1 | ubatch 0 ]   instead of   [ ubatch 0 | ubatch 1 ]\n",
-            "Sort outputs by ubatch id before they are joined.",
-        },
+        {.story = "Each ubatch returns the rows of its own tokens; the output of the step is all "
+                  "of them, joined by ubatch id. Joined in another order, for instance as threads "
+                  "happen to end, the parts of the batch change places: each request gets the "
+                  "state of another one's token and samples from it. Nothing fails.",
+         .picture = "right  [ rows of ubatch 0 | rows of ubatch 1 ]\n"
+                    "fault  [ rows of ubatch 1 | rows of ubatch 0 ]\n",
+         .fix = "Sort the outputs by ubatch id before they are joined.",
+         .see = "ubatch, executor, rows"},
     [DBO_FAULT_SEQ_LENS_IN_PLACE] =
-        {
-            "A request that is cut in half is shorter in its first ubatch. Its length belongs "
-            "into a copy: shortened in the batch's own buffer, the other ubatch and the next "
-            "step take the request for shorter than it is and do not see its last tokens.",
-            "seq_lens [.., 96]  ubatch 0 needs 64, writes 64\n"
-            "seq_lens [.., 64]  ubatch 1 reads it: 32 tokens are missing\n",
-            "Copy seq_lens before shortening it.",
-        },
+        {.story = "The lengths of requests lie in one buffer that lives on from step to step. A "
+                  "request across the cut is in both ubatches, and for the first one its "
+                  "sequence ends at the cut: that ubatch needs a smaller length. Written into "
+                  "the buffer itself instead of a copy, it makes the request shorter for good: "
+                  "in the next step attention does not see its last tokens.",
+         .picture = "step 0  seq_lens [96]  ubatch 0 needs 48, in place: [48]\n"
+                    "step 1  seq_lens [49]  one more token, instead of 97\n",
+         .fix = "Copy seq_lens before an entry is changed.",
+         .see = "seq_lens, metadata split, write_to_input"},
     [DBO_FAULT_GRAPH_KEY_FIRST_TWO] =
-        {
-            "A split graph is found by its size. With the sizes of ubatches 0 and 1 as the "
-            "key, three ubatches of 32, 32 and 32 tokens are the same as 32, 32 and 34: the "
-            "graph of the smaller step is replayed for the larger one, and the last rows are "
-            "old.",
-            "step a  32 | 32 | 32   key (32, 32): captured\n"
-            "step b  32 | 32 | 34   key (32, 32): a's graph is replayed\n",
-            "Find graphs by all tokens of the step.",
-        },
+        {.story = "A captured graph is found again by the size of the step. If only the sizes of "
+                  "ubatches 0 and 1 are looked at, steps of three ubatches collide: 96 tokens "
+                  "are cut into 32, 32 and 32, and 98 into 32, 32 and 34, since the last ubatch "
+                  "takes the remainder. The larger step then replays the smaller one's graph, "
+                  "which does not compute its last two tokens: their rows are what was left "
+                  "there before.",
+         .picture = "96 tokens  |32|32|32|  key (32, 32): captured\n"
+                    "98 tokens  |32|32|34|  key (32, 32): replays that of 96\n",
+         .fix = "Find graphs by all tokens of the step.",
+         .reports = "vllm #43145",
+         .see = "capture, slices, replay-stale-input, rows"},
     [DBO_FAULT_GRAPH_EMPTY_UBATCH] =
-        {
-            "A split graph may be replayed only if every rank's last ubatch has a real token: "
-            "its metadata were captured with some. The test is (bucket / N) * (N - 1) >= "
-            "tokens. Written as 2 * tokens < bucket it misses equality: 64 tokens in a bucket "
-            "of 128 leave nothing for the second ubatch.",
-            "rank 0   64 of 128:  | 64 | 0 |   2 * 64 < 128 is false: replayed\n"
-            "rank 1  128 of 128:  | 64 | 64 |\n",
-            "Test with >=, and run such a step eagerly.",
-        },
+        {.story = "A split graph may be replayed only if the smallest rank has a real token in "
+                  "its last ubatch: the graph was captured with some, and so were its metadata. "
+                  "With N ubatches there is none if (bucket / N) * (N - 1) >= tokens. Written as "
+                  "2 * tokens < bucket the test misses equality: 64 tokens of 128 fill the first "
+                  "ubatch exactly, and the graph is replayed with an empty second one.",
+         .picture = "rank 0   64 tokens  | 64 |  0 |  2 * 64 < 128 is false:\n"
+                    "rank 1  128 tokens  | 64 | 64 |  the graph is replayed\n",
+         .fix = "Test with >=, for any number of ubatches, and run such a step eagerly.",
+         .reports = "vllm #57020",
+         .see = "empty test, split graph, bucket, empty ubatch, rule",
+         .by_run = true},
     [DBO_FAULT_REPLAY_STALE_INPUT] =
-        {
-            "A graph reads its inputs where they were at the capture. A replay does not look "
-            "at the arguments: what is new has to be copied into those buffers first. "
-            "Forgotten, every step computes the first one's tokens again.",
-            "step 0  inputs a -> buffer, capture, replay\n"
-            "step 1  inputs b    (not copied), replay: a's rows again\n",
-            "Copy each step's inputs and metadata into the graph's buffers before the replay.",
-        },
+        {.story = "A graph has the addresses of its inputs built in, and a replay takes no "
+                  "arguments. What is new in a step (token ids, positions, metadata) must be "
+                  "copied into the buffers that the graph was captured with. Without that copy "
+                  "the replay computes the captured step once more.",
+         .picture = "step 0  |copy in a|capture|replay: rows of a|\n"
+                    "step 1  |         |       |replay: rows of a, not b|\n",
+         .fix = "Copy each step's inputs and metadata into the graph's buffers before it is "
+                "replayed.",
+         .see = "capture, graph-key-first-two, rows"},
     [DBO_FAULT_CAPTURE_WHILE_SERVING] =
-        {
-            "A size has one graph: split or not. A step that is not split, although its "
-            "padded size has a split graph, has no graph of its own and runs eagerly. "
-            "Capturing one for it there and then stops serving: a capture runs nothing, and "
-            "then the replay follows.",
-            "step a  32 tokens, split: graph of 32 captured at the start\n"
-            "step b  31 tokens, not split, padded to 32: captures in the middle of serving\n",
-            "Run such a step eagerly, or capture both forms before serving.",
-        },
+        {.story = "A size has one graph, of the split form or of the other. A step that is not "
+                  "split, because of a threshold or a veto, may be padded to a size whose graph "
+                  "is split. It has no graph then and runs eagerly. Capturing one on the spot "
+                  "costs more: nothing runs while a step is captured, memory is taken for it, "
+                  "and only then comes the replay, all while requests wait.",
+         .picture = "32 tokens  split     |replay ####|\n"
+                    "31 tokens  not split |capture ......|replay ####|\n",
+         .fix = "Run such a step eagerly, or capture both forms before serving begins.",
+         .see = "capture, threshold, bucket, capture_while_serving"},
     [DBO_FAULT_HOST_SYNC_IN_CAPTURE] =
-        {
-            "High throughput: the host waits for the number of rows that it will receive. "
-            "Inside a capture nothing runs, so the number never comes: a real one hangs or "
-            "fails. That is why such steps have no graphs.",
-            "capture [ A0 A1 D0 <host waits for counts: refused> ... ]\n",
-            "Do not capture a back end whose host has to wait; run it eagerly.",
-        },
+        {.story = "In a high-throughput dispatch the host waits for the number of rows that it "
+                  "will receive. While a graph is captured nothing runs, so the number never "
+                  "comes: a real back end hangs until it times out, or the capture is lost. Here "
+                  "the wait is refused. It is why steps with such a back end have no graphs.",
+         .picture = "capture [ A₀ A₁ D₀ host waits for counts: refused\n",
+         .fix = "Do not capture a back end for which the host has to wait: run it eagerly.",
+         .reports = "DeepEP #391",
+         .see = "ht, capture, HOST_WAIT, lazy-init-in-capture"},
     [DBO_FAULT_LAZY_INIT_IN_CAPTURE] =
-        {
-            "A matrix library makes its handle at its first use on a stream: it allocates "
-            "device memory and synchronises. Inside a capture that is forbidden, and the "
-            "capture is lost. So the library is used once on every stream before the capture "
-            "begins.",
-            "capture [ A0 A1 D0 | MLP <first use: makes a handle, refused> ]\n",
-            "Use the library once on both streams before the capture.",
-        },
+        {.story = "A matrix library makes its handle when a thread first uses it on a stream: it "
+                  "allocates device memory and synchronises. Inside a capture both are "
+                  "forbidden, and the capture is lost. With DBO there are two streams, and with "
+                  "threads one for each ubatch, so a warm-up on the main thread may not be "
+                  "enough.",
+         .picture = "capture [ A₀ D₀ A₁ D₁ MLP₀ makes a handle: refused\n",
+         .fix = "Use the library once, where the ubatches will use it, before the capture begins.",
+         .see = "capture, executor, host-sync-in-capture"},
     [DBO_FAULT_UNJOINED_COMM_STREAM] =
-        {
-            "The comm stream is drawn into a capture by a wait. Before the capture ends the "
-            "first stream has to wait for it in turn: otherwise its last work has no end in "
-            "the graph, and the capture is refused.",
-            "compute  begin --e1------------------ end   (nothing joins)\n"
-            "comm              \\--copy--> ?\n",
-            "End a captured schedule with a wait of compute for the comm stream.",
-        },
+        {.story = "A capture begins on one stream. The comm stream is drawn into it when it waits "
+                  "for an event of that stream, and has to rejoin it: before the capture ends, "
+                  "the first stream waits for an event that is recorded behind the comm stream's "
+                  "last work. Otherwise nothing in the graph comes after that work, and the "
+                  "capture is refused.",
+         .picture = "compute  begin --e----------------- end: refused\n"
+                    "comm               \\--COPY--> nobody waits for it\n",
+         .fix = "End a captured schedule with a wait of compute for the comm stream.",
+         .see = "capture, RECORD, WAIT"},
     [DBO_FAULT_LL_THREE_IN_FLIGHT] =
-        {
-            "A low-latency back end has two receive buffers and uses them in turn: each post "
-            "clears the other one. With three ubatches that share it, the third dispatch "
-            "clears the buffer whose rows the first ubatch's experts have yet to read.",
-            "D0 -> buffer 0 | D1 -> buffer 1 | D2 -> buffer 0 (D0's rows: not yet read)\n",
-            "Hold at most two results, or give each ubatch a back end of its own.",
-        },
+        {.story = "A low-latency back end has two receive buffers and uses them in turn, for "
+                  "every dispatch and every combine. Two ubatches never hold more than two "
+                  "results that have yet to be read. Three that share one back end do: the third "
+                  "dispatch clears the buffer whose rows the experts of the first ubatch have "
+                  "yet to read.",
+         .picture = "D₀ -> buffer 0  in use until MLP₀ has read it\n"
+                    "D₁ -> buffer 1  in use until MLP₁ has read it\n"
+                    "D₂ -> buffer 0  clears the rows of D₀: too early\n",
+         .fix = "Hold at most two results, or give each ubatch a back end of its own.",
+         .reports = "DeepEP #513",
+         .see = "ll, receive hook, one-qp, oversubscribed"},
     [DBO_FAULT_WORKSPACE_REUSE] =
-        {
-            "A back end that receives all dispatches in one workspace hands out views of it. "
-            "The second dispatch writes its rows where the first ubatch's experts still read "
-            "theirs. Waiting on the host for the dispatch is not enough: it is the readers "
-            "that must have ended.",
-            "comm     D0 ##w      D1 ##w\n"
-            "compute         MLP0 r####    the same rows\n",
-            "Receive into a buffer of the ubatch's own, or copy out before the next dispatch.",
-        },
+        {.story = "A back end that receives all dispatches in one workspace hands out views of "
+                  "it. The second dispatch then writes its rows where the first ubatch's experts "
+                  "still read theirs. On ROCm the host does wait until each dispatch has ended, "
+                  "but that is not enough: those that read the rows must have ended, too.",
+         .picture = "comm     |D₀ ##w|    |D₁ ##w|   w: write the workspace\n"
+                    "compute         |MLP₀ r######|  r: reads it all the time\n",
+         .fix = "Receive into a buffer of the ubatch's own, or copy the rows out before the next "
+                "dispatch.",
+         .reports = "vllm #46990",
+         .see = "rocm, shared-handle, ll-three-in-flight, race"},
     [DBO_FAULT_ROCM_COMM_SMS] =
-        {
-            "On ROCm with high throughput the reference keeps no SMs for transfers: wrong "
-            "generations were seen when it did, and the cause was not published. Here the "
-            "switch keeps them, says so, and changes nothing else.",
-            "SMs  | compute .................... | comm |   (kept on ROCm)\n",
-            "Keep no SMs for transfers on ROCm: dbo_comm_sms = 0.",
-        },
+        {.story = "On ROCm with high throughput the reference keeps no SMs for transfers while "
+                  "ubatches run: wrong generations were reported when it did, and their cause "
+                  "was not published. The switch keeps SMs and says so. No wrong row is "
+                  "emulated; what changes is how long transfers and compute kernels take.",
+         .picture = "SMs, reference   |compute and comm ..........|\n"
+                    "SMs, the switch  |compute ..........|comm ..|\n",
+         .fix = "Keep no SMs for transfers on ROCm with high throughput: dbo_comm_sms = 0.",
+         .see = "comm sms, rocm, no-sm-partition",
+         .by_run = true},
     [DBO_FAULT_ONE_QP] =
-        {
-            "Two posts at once on one exclusive queue: the second one finds it busy. Whether "
-            "that fails, blocks or corrupts depends on the back end. A schedule that posts "
-            "the dispatch of ubatch 1 before that of ubatch 0 has been received needs a queue "
-            "for each.",
-            "queue (depth 1)  D0 posted | D1 posted: no room | D0 received\n",
-            "Receive a transfer before the next one is posted, or give each ubatch a queue.",
-        },
+        {.story = "An exclusive queue takes one transfer at a time. A schedule that posts the "
+                  "dispatch of ubatch 1 before that of ubatch 0 has been received needs two such "
+                  "queues. With one, the second post finds it busy: whether that fails, blocks "
+                  "or corrupts rows depends on the back end.",
+         .picture = "queue of depth 1  |D₀ is under way ####| received\n"
+                    "                       ^ D₁ posted: no room\n",
+         .fix = "Receive a transfer before the next one is posted, or give each ubatch a queue.",
+         .reports = "DeepEP #181",
+         .see = "flight, ll-three-in-flight, oversubscribed"},
     [DBO_FAULT_NO_SM_PARTITION] =
-        {
-            "Transfers of the high-throughput kind run on SMs, as compute kernels do. If both "
-            "think that they have all of them, they share: the transfer takes SMs from the "
-            "experts and waits for its own. With a few SMs set aside each has what it needs.",
-            "SMs  | compute ....................... |\n"
-            "     | comm .......................... |  both ask for all\n",
-            "Keep some SMs for transfers while ubatches run (dbo_comm_sms), and give compute "
-            "the others.",
-        },
+        {.story = "High-throughput transfers are kernels and need SMs, though few: links bound "
+                  "them, not arithmetic. While ubatches run, dbo_comm_sms of the SMs are kept for "
+                  "transfers, and compute kernels get the others. If neither side knows of the "
+                  "other, both are launched as wide as the device and share it: transfers take "
+                  "SMs from the experts and get too few themselves. Both take longer.",
+         .picture = "SMs, right  |compute ....................|comm|\n"
+                    "SMs, fault  |compute .........................|\n"
+                    "            |comm ............................|\n",
+         .fix = "Keep some SMs for transfers while ubatches run (dbo_comm_sms), and give compute "
+                "kernels the others.",
+         .see = "comm sms, ll-all-sms, contention",
+         .by_run = true},
     [DBO_FAULT_LL_ALL_SMS] =
-        {
-            "Low latency: bytes fly without SMs, but the kernels that send and receive use "
-            "some. Where a schedule runs them beside compute, they may use a few; as wide as "
-            "the device they stop everything else, and what was meant to overlap runs one "
-            "after the other.",
-            "compute  MLP ####......####\n"
-            "comm          send ######    takes every SM\n",
-            "Launch LL's halves with a few SMs (ll_sms).",
-        },
+        {.story = "The bytes of a low-latency transfer fly without SMs, but its send and its "
+                  "receive are kernels. In order on the compute stream they may take the whole "
+                  "device, since nothing else runs then. A schedule that puts them on another "
+                  "stream, beside compute, must give them a few SMs: as wide as the device they "
+                  "push the sibling's kernels off it, and what should overlap runs one after the "
+                  "other.",
+         .picture = "compute  |MLP₀ ###|.........|### MLP₀|\n"
+                    "comm              |C₁ send #|   takes every SM\n",
+         .fix = "Launch send and receive with a few SMs where they run beside compute (ll_sms).",
+         .reports = "DeepEP #277, DeepEP #396",
+         .see = "ll, send, no-sm-partition, contention",
+         .by_run = true},
     [DBO_FAULT_LOST_WAKEUP] =
-        {
-            "A thread waits for its CPU event, is woken, and clears it. Cleared only after "
-            "the next one has been signalled, the event may have been set again by then: the "
-            "clear wipes out a turn that was given, and its owner sleeps for ever.",
-            "thread 0  signal 1 .......... clear e0 (set again!) | sleeps\n"
-            "thread 1          wakes, signal 0 (e0 set)\n",
-            "Clear the event right after waking, before anything is signalled.",
-        },
+        {.story = "With threads, an ubatch has a CPU event that is set to give it the turn, and "
+                  "that it clears when it has woken. It must do so before it signals the next "
+                  "one. Cleared only afterwards, the event may have been set again by then: the "
+                  "clear wipes out a turn that was given, and its owner sleeps for ever. That "
+                  "takes an unlucky order of steps, which a run will hardly meet; the check goes "
+                  "through all of them.",
+         .picture = "thread 0  sets e1 .............. clears e0, waits for e0\n"
+                    "thread 1    wakes, works, sets e0, waits for e1\n",
+         .fix = "Clear the event right after waking, before anything is signalled.",
+         .see = "executor, hand-off, uneven-yields, deadlock"},
     [DBO_FAULT_UNEVEN_YIELDS] =
-        {
-            "Turns go round a ring: an ubatch that yields gives the turn to the next and "
-            "waits for it to come round. If the last ubatch yields once more than the first, "
-            "the first has ended by then, and nobody is left to give it back.",
-            "ubatch 0  y y y  end\n"
-            "ubatch 1  y y y y  ... waits for a turn that nobody gives\n",
-            "All ubatches must yield equally often.",
-        },
+        {.story = "Turns go round a ring: an ubatch that yields gives the turn to the next and "
+                  "goes on when it has come round. So all must yield equally often. If the last "
+                  "ubatch yields once more than the others, these have ended by then, and nobody "
+                  "is left to bring the turn back. (One more of ubatch 0 alone does no harm: "
+                  "those behind it hand the turn on when they end.)",
+         .picture = "ubatch 0  |turn|....|turn, ends|\n"
+                    "ubatch 1  |....|turn|..........|turn, yields to nobody\n",
+         .fix = "Let all ubatches yield equally often.",
+         .see = "yield, ring, turn, deadlock"},
     [DBO_FAULT_UBATCH_ERROR_PARKS_SIBLINGS] =
-        {
-            "An error ends an ubatch. Its siblings are parked and wait for a turn that it "
-            "will not give; if nobody releases them the step hangs instead of failing. Here "
-            "they are released, and the first error is the one that comes back.",
-            "ubatch 0  works, error: ends without a word\n"
-            "ubatch 1  ... waits for its turn for ever\n",
-            "Release all siblings when one fails, and return the first error.",
-        },
+        {.story = "An error ends an ubatch in the middle of its turn. Its siblings are parked "
+                  "until a turn comes that it would have handed on. If nobody releases them, the "
+                  "step hangs instead of failing, and the error is never seen. Without the fault "
+                  "the first failure releases the siblings one after the other and comes back as "
+                  "the step's one error.",
+         .picture = "ubatch 0  |turn|....|turn: an error, ends\n"
+                    "ubatch 1  |....|turn|............... waits for ever\n",
+         .fix = "Release all siblings when one fails, and return the first error.",
+         .see = "ubatch error, two-slot-handles, deadlock"},
     [DBO_FAULT_PADDING_ROUTED] =
-        {
-            "Ranks are padded to the same number of rows. Padding rows go through the dense "
-            "ops, which is cheap to allow, but they must not be routed: with experts chosen "
-            "for them they travel, take room in the receive buffers and go through expert "
-            "kernels.",
-            "rank 0  128 rows: 128 real\n"
-            "rank 1  128 rows:  64 real + 64 of padding, all dispatched\n",
-            "Give padding rows top-k ids of -1.",
-        },
+        {.story = "Ranks are padded to the same number of rows, and those to the size of a graph. "
+                  "Dense ops may compute padding rows, which costs little. The router must not "
+                  "choose experts for them: they would travel in dispatch and combine, take room "
+                  "in receive buffers and go through the experts. The result stays right, since "
+                  "their outputs are dropped; bytes and time are wasted.",
+         .picture = "rows   |140 real #########|116 of padding ......|\n"
+                    "sent   |140 real #########|116 for nothing #####|\n",
+         .fix = "Give padding rows -1 for an expert: such rows are not sent.",
+         .reports = "sglang #6668",
+         .see = "padding, dispatch, padding_waste",
+         .by_run = true},
     [DBO_FAULT_PROFILE_HALF_BATCH] =
-        {
-            "At the start a run of the largest batch is measured, and what is left of the "
-            "memory goes to the KV cache. If that run is split, its peak is that of two "
-            "halves; the first large batch that is not split needs more than was left.",
-            "memory  | weights | KV cache ............ | half |\n"
-            "a whole step needs                        | whole .. |  no room\n",
-            "Measure the peak with the batch unsplit as well, and keep the larger.",
-        },
+        {.story = "At the start a run of the largest batch is measured, and the memory that it "
+                  "leaves becomes KV cache. If that run is split, its peak is that of ubatches, "
+                  "which do not need their largest tensors at the same time. The first batch of "
+                  "that size that is not split, because of a veto or an idle peer, needs more "
+                  "than was left.",
+         .picture = "measured  |weights|KV cache .........|halves|\n"
+                    "serving   |weights|KV cache .........|whole ...| no room\n",
+         .fix = "Measure the peak of the largest batch unsplit as well, and keep the larger one.",
+         .reports = "vllm #52176",
+         .see = "memory, veto, threshold"},
     [DBO_FAULT_LATE_RANK] =
-        {
-            "A rank that is late makes the others wait inside their transfers. That looks "
-            "like slow communication and is none: no byte moves. It is shown as waiting, with "
-            "the rank that is waited for.",
-            "rank 0  D0 ~~~~~~~~~#####   ~ waiting for rank 1, # bytes move\n"
-            "rank 1  .........D0 #####\n",
-            "Look at the late rank, not at the network.",
-        },
+        {.story = "A transfer needs every rank. If one is late between the vote and its first "
+                  "transfer, its peers stand in theirs until it has posted its own: no byte "
+                  "moves. Where a profiler draws a transfer from start to end, that looks like "
+                  "slow communication. Here it is drawn and counted as waiting, never as "
+                  "communication, and the rank that is waited for is named. (A rank that is late "
+                  "before the vote is waited for in the vote, and no transfer waits.)",
+         .picture = "rank 0  |D₀ ~~~~~~~~~####|   ~ waits for rank 1\n"
+                    "rank 1  late.....|D₀ ####|   # bytes move\n",
+         .fix = "Look at what holds the late rank up, not at the network.",
+         .see = "waiting_us, exposed_waiting_us, jitter_us, vote",
+         .by_run = true},
 };
 
 dbo_fault_text dbo_fault_text_of(dbo_fault_id id)

@@ -1,6 +1,7 @@
-/* fault_text.c: outcomes as words; where scenes are (fault_text.h). */
+/* fault_text.c: which fault is meant; outcomes as words; where scenes are (fault_text.h). */
 #include "app/fault_text.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,32 @@ void dbo_fault_outcome_text(uint32_t outcome, dbo_strbuf *out)
         between = ", ";
     }
 }
+
+/* ---- names ---- */
+
+static char plain(char c)
+{
+    return c == '_' || c == ' ' ? '-' : (char)tolower((unsigned char)c);
+}
+
+static bool begins_with_name(const char *text, const char *name)
+{
+    size_t i = 0;
+    while (name[i] && plain(text[i]) == name[i])
+        i++;
+    return !name[i] && (text[i] == '\0' || text[i] == ':');
+}
+
+dbo_fault_id dbo_fault_find(const char *text)
+{
+    int id = 0;
+    while (id < DBO_FAULT_COUNT &&
+           !begins_with_name(text, dbo_fault_describe((dbo_fault_id)id).name))
+        id++;
+    return (dbo_fault_id)id;
+}
+
+/* ---- scenes ---- */
 
 /* The folder of the running command, or "". */
 static void program_folder(char folder[PATH_MAX])
@@ -52,4 +79,25 @@ dbo_status dbo_fault_scene(const char *fault, char *out, size_t size, dbo_error 
         return DBO_OK;
     return dbo_fail(err, DBO_IO, "Set DBO_SCRIPTS_DIR to the folder of dbo's scripts.",
                     "the scene of the fault %s is not there: faults/%s.lua", name, name);
+}
+
+/* The first comment is "-- NAME: words", lines of more words, and ends at a bare "--". */
+void dbo_fault_scene_text(const char *path, dbo_strbuf *out)
+{
+    char line[512];
+    FILE *file = fopen(path, "r");
+    const char *between = "";
+    while (file && fgets(line, sizeof line, file)) {
+        char *words = line;
+        line[strcspn(line, "\r\n")] = '\0';
+        if (strncmp(line, "-- ", 3) != 0)
+            break;
+        words += 3;
+        if (!between[0] && strstr(words, ": "))
+            words = strstr(words, ": ") + 2;
+        dbo_strbuf_printf(out, "%s%s", between, words);
+        between = " ";
+    }
+    if (file)
+        (void)fclose(file);
 }

@@ -37,10 +37,29 @@ expect "thread" dbo run --executor t
 expect "--in" dbo eval --in
 expect "pingpong" dbo eval pi
 expect "threshold threshold_at" dbo explain thresh
+expect "no-compute-wait no-comm-wait" dbo explain no-com
+expect "faults fault" dbo explain faul
+expect "no-compute-wait no-comm-wait" dbo check --fault no-com
+expect "lazy-init-in-capture late-rank" dbo run decode.lua --fault la
+expect "late-rank" dbo run --fault = late
+expect "fiber" dbo run --executor = f
+expect "fiber thread" dbo run --executor =
+expect "--json" dbo faults --js
 expect "run" dbo help ru
 expect "bash" dbo completion b
 expect "" dbo run --nothing
 rm -r "$PWD"
+
+# Every fault is offered, as an option's value and as a term.
+faults=$(complete_words dbo check --fault '')
+if [ "$(echo "$faults" | wc -w)" -ne "$("$dbo" faults --json - | grep -c '"what"')" ] ||
+    [ "$(echo "$faults" | wc -w)" -lt 30 ]; then
+    echo "--fault is completed by '$faults'"
+    failures=$((failures + 1))
+fi
+for fault in $faults; do
+    expect "$fault" dbo explain "$fault"
+done
 
 # Every option of every command is offered.
 for command in $(complete_words dbo '' | tr ' ' '\n' | grep -vE '^(help|--)'); do

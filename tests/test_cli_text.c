@@ -24,9 +24,9 @@ static void helps_keep_examples_whole(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "dbo --help",       "dbo help run",        "dbo help show",
-        "dbo help eval",    "dbo help check",      "dbo help bench",
-        "dbo help explain", "dbo help completion", "dbo help doctor"};
+        "dbo --help",      "dbo help run",   "dbo help show",    "dbo help eval",
+        "dbo help check",  "dbo help bench", "dbo help explain", "dbo help completion",
+        "dbo help doctor", "dbo help faults"};
     size_t examples = 0;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         bool in_examples = false;
@@ -112,6 +112,8 @@ static void ascii_is_everywhere(void **state)
                                         "show program " DECODE,
                                         "show metadata " DECODE,
                                         "explain",
+                                        "explain no-comm-wait",
+                                        "faults",
                                         "doctor",
                                         "--help"};
     put_file("print.lua", "print('a µs × ₀ é', 'b')\n");

@@ -1,4 +1,4 @@
--- late-rank: Rank 1 begins its step 200 us late (late-rank:rank=1,us=200).
+-- late-rank: Rank 1 is 200 us late, between the vote and its first launch (:rank=1,us=200).
 --
 --     dbo check --fault late-rank
 --     dbo explain late-rank
