@@ -108,8 +108,9 @@
     X("missed_exchange", "A rank did not take part in an exchange that the others wait in.")   \
     X("capture", "Something is done while a graph is captured that must not be.")              \
     X("rule", "A rule of the engine is broken, for example that of replayed graphs.")          \
-    X("oversubscribed", "More transfers in flight than the back end has room for.")            \
-    X("write_to_input", "A step changes its own inputs, which a second ubatch reads.")         \
+    X("oversubscribed",                                                                        \
+      "More transfers are in flight than the back end has buffers, queues or handles for.")    \
+    X("write_to_input", "A step changes its own inputs, which others have yet to read.")       \
     X("false_dependency", "A wait covers more than the work of its own ubatch: its event was " \
                           "recorded too late, or is not its own.")                             \
     X("lost_overlap", "The host waits for one ubatch and holds up the other: what could be "   \

@@ -158,7 +158,7 @@ static const dbo_fault_text stories[DBO_FAULT_COUNT] = {
                   "rows of the other ubatch came from.",
          .picture = "|D₀ writes h|D₁ writes h|C₀ reads h: the routing of D₁|\n",
          .fix = "Keep a handle for each ubatch.",
-         .see = "dispatch, combine, two-slot-handles, rows"},
+         .see = "dispatch, combine, two-slot-handles, oversubscribed, rows"},
     [DBO_FAULT_TWO_SLOT_HANDLES] =
         {.story = "A back end that keeps its handles in a list of two serves two ubatches. With "
                   "three, the dispatch of the third finds no slot and fails in the middle of a "
@@ -368,8 +368,8 @@ static const dbo_fault_text stories[DBO_FAULT_COUNT] = {
                   "step hangs instead of failing, and the error is never seen. Without the fault "
                   "the first failure releases the siblings one after the other and comes back as "
                   "the step's one error.",
-         .picture = "ubatch 0  |turn|....|turn: an error, ends\n"
-                    "ubatch 1  |....|turn|............... waits for ever\n",
+         .picture = "ubatch 0  |turn|....|turn|.............. waits for ever\n"
+                    "ubatch 1  |....|turn|....|turn: an error, ends\n",
          .fix = "Release all siblings when one fails, and return the first error.",
          .see = "ubatch error, two-slot-handles, deadlock"},
     [DBO_FAULT_PADDING_ROUTED] =

@@ -40,7 +40,7 @@
     X(EMPTY_RANK_SKIPS_STEP, "empty-rank-skips-step", DBO_FAULT_ORDER,                           \
       "a rank without tokens returns before the vote")                                           \
     X(IDLE_OPT_OUT, "idle-opt-out", DBO_FAULT_ORDER,                                             \
-      "a rank whose last ubatch is empty does not split, alone")                                 \
+      "a rank whose last ubatch is empty decides alone not to split")                            \
     X(PREFIX_NO_VETO, "prefix-no-veto", DBO_FAULT_ORDER | DBO_FAULT_ROWS,                        \
       "a request that reads a prefix is split from the one that writes it")                      \
     X(EVENT_AFTER_YIELD, "event-after-yield", DBO_FAULT_TIME,                                    \
