@@ -5,6 +5,7 @@
  *     sim      a model of bench_model.h through the whole engine, in a fresh process each time,
  *              beside bench_des_floor (tests/bench/des_floor.c): a bare event loop that keeps no
  *              spans and knows no engine
+ *     check    runs of the workloads with the checker around the seams, beside the same without
  *
  * Results are checked before a speed is reported: every run of a model gives the same makespan, the
  * standard model that of the floor. All calls poll `cancelled` and give DBO_CANCELLED.
@@ -65,6 +66,33 @@ dbo_status dbo_bench_sim(const dbo_bench_sim_options *options, dbo_bench_sim_res
 
 /* The fresh process: a request on stdin, an answer on stdout; returns the exit code. */
 int dbo_bench_sim_once(void);
+
+/* ---- check ---- */
+
+#define DBO_BENCH_CHECK_ROWS 4
+
+typedef struct dbo_bench_check_options {
+    uint32_t pairs; /* 1 .. DBO_BENCH_MAX_RUNS */
+    FILE *progress; /* a terminal, or NULL */
+    dbo_bench_cancelled cancelled;
+} dbo_bench_check_options;
+
+typedef struct dbo_bench_check_row {
+    const char *workload;
+    uint32_t ranks;
+    bool folded; /* else each rank is simulated by itself */
+    uint64_t spans;
+    double wall_s, checked_wall_s; /* medians */
+    double ratio;                  /* median of the pairs' */
+} dbo_bench_check_row;
+
+typedef struct dbo_bench_check_result {
+    dbo_bench_check_row rows[DBO_BENCH_CHECK_ROWS];
+} dbo_bench_check_result;
+
+/* DBO_INTERNAL when a run takes another course because it is checked, or something is found. */
+dbo_status dbo_bench_check(const dbo_bench_check_options *options, dbo_bench_check_result *out,
+                           dbo_error *err);
 
 /* ---- a program of which one output is wanted (bench_child.c) ---- */
 

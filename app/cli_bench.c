@@ -13,7 +13,8 @@
 
 enum { KEY_JSON = 1, KEY_MODEL, KEY_RANKS, KEY_RUNS };
 
-#define DEFAULT_RUNS 9
+#define DEFAULT_RUNS  9
+#define DEFAULT_PAIRS 31
 
 static const struct argp_option bench_options[] = {
     {NULL, 0, NULL, 0, "Of bench:", 1},
@@ -24,28 +25,37 @@ static const struct argp_option bench_options[] = {
      "standard's",
      2},
     {"ranks", KEY_RANKS, "N,...", 0, "Rank counts (default: the model's; 8,64,256)", 2},
-    {"runs", KEY_RUNS, "N", 0, "Fresh processes a rank count (default 9); medians are shown", 2},
+    {NULL, 0, NULL, 0, "Of bench sim and bench check:", 3},
+    {"runs", KEY_RUNS, "N", 0,
+     "sim: fresh processes a rank count (default 9); check: pairs of runs (default 31); medians "
+     "are "
+     "shown",
+     3},
     {0}};
 
 static const char bench_doc[] =
-    "Measure dbo itself. NAME is one of handoff (the turn passes from one ubatch to the other) and "
-    "sim (a step of 61 layers, simulated); without it, all."
+    "Measure dbo itself. NAME is one of handoff (the turn passes from one ubatch to the other), "
+    "sim "
+    "(a step of 61 layers, simulated) and check (runs with the checker beside runs without); "
+    "without it, all."
     "\vExamples:\n"
     "  dbo bench\n"
     "  dbo bench handoff --json handoff.json\n"
     "  dbo bench sim --ranks 256 --runs 21\n"
+    "  dbo bench check --runs 51 --json check.json\n"
     "  echo '{\"layers\": 8, \"dur_us\": {\"x0\": 120.5}}' | dbo bench sim --model - --json -\n"
     "\nThe floor is a bare event loop, a program of its own that ./dev bench builds beside dbo.";
 
 typedef struct bench_arguments {
     const char *name, *json_path, *model_path;
-    uint32_t runs, num_ranks, ranks[DBO_BENCH_MAX_RANKS];
+    uint32_t runs; /* 0: not given */
+    uint32_t num_ranks, ranks[DBO_BENCH_MAX_RANKS];
     dbo_error err;
 } bench_arguments;
 
 /* ---- the command line ---- */
 
-static const char *const bench_names[] = {"handoff", "sim"};
+static const char *const bench_names[] = {"handoff", "sim", "check"};
 
 static error_t parse_ranks(bench_arguments *arguments, const char *text)
 {
@@ -152,6 +162,20 @@ static void print_sim(FILE *file, const dbo_bench_sim_options *options,
                 result->floor_path);
 }
 
+static void print_check(FILE *file, const dbo_bench_check_options *options,
+                        const dbo_bench_check_result *result)
+{
+    fprintf(file, "A run with the checker and without, median of %u pairs\n", options->pairs);
+    fprintf(file, "%-30s %6s %7s %9s %9s %11s %6s\n", "workload", "ranks", "folded", "spans",
+            "wall ms", "checked ms", "ratio");
+    for (uint32_t i = 0; i < DBO_BENCH_CHECK_ROWS; i++) {
+        const dbo_bench_check_row *row = &result->rows[i];
+        fprintf(file, "%-30s %6u %7s %9llu %9.3f %11.3f %6.2f\n", row->workload, row->ranks,
+                row->folded ? "yes" : "no", (unsigned long long)row->spans, row->wall_s * 1e3,
+                row->checked_wall_s * 1e3, row->ratio);
+    }
+}
+
 /* ---- JSON ---- */
 
 static void put_ratio(dbo_json_writer *w, double ratio)
@@ -182,48 +206,76 @@ static void put_sim(dbo_json_writer *w, const dbo_bench_sim_result *result)
     dbo_json_close(w);
 }
 
-/* NULL: was not measured. */
-static dbo_status write_json(FILE *file, const dbo_bench_handoff_result *handoff,
-                             const dbo_bench_sim_result *sim, dbo_error *err)
+static void put_check(dbo_json_writer *w, const dbo_bench_check_result *result)
+{
+    dbo_json_key(w, "check");
+    dbo_json_open_array(w);
+    for (uint32_t i = 0; i < DBO_BENCH_CHECK_ROWS; i++) {
+        const dbo_bench_check_row *row = &result->rows[i];
+        dbo_json_open_object_line(w);
+        dbo_json_member_string(w, "workload", row->workload);
+        dbo_json_member_int(w, "ranks", row->ranks);
+        dbo_json_member_bool(w, "folded", row->folded);
+        dbo_json_member_int(w, "spans", (int64_t)row->spans);
+        dbo_json_member_double(w, "wall_s", row->wall_s);
+        dbo_json_member_double(w, "checked_wall_s", row->checked_wall_s);
+        dbo_json_member_double(w, "ratio", row->ratio);
+        dbo_json_close(w);
+    }
+    dbo_json_close(w);
+}
+
+typedef struct measured {
+    bool has_handoff, has_sim, has_check;
+    dbo_bench_handoff_result handoff;
+    dbo_bench_sim_result sim;
+    dbo_bench_check_result check;
+} measured;
+
+static dbo_status write_json(FILE *file, const measured *m, dbo_error *err)
 {
     dbo_json_writer w;
     dbo_json_writer_init(&w, dbo_json_sink_file, file, 1);
     dbo_json_open_object(&w);
-    if (handoff) {
-        dbo_json_member_double(&w, "handoff_ns", handoff->handoff_ns);
-        dbo_json_member_double(&w, "thread_handoff_ns", handoff->thread_handoff_ns);
+    if (m->has_handoff) {
+        dbo_json_member_double(&w, "handoff_ns", m->handoff.handoff_ns);
+        dbo_json_member_double(&w, "thread_handoff_ns", m->handoff.thread_handoff_ns);
     }
-    if (sim)
-        put_sim(&w, sim);
+    if (m->has_sim)
+        put_sim(&w, &m->sim);
+    if (m->has_check)
+        put_check(&w, &m->check);
     dbo_json_close(&w);
     return dbo_json_writer_finish(&w, err);
 }
 
 /* ---- the command ---- */
 
-/* Measures what is wanted; tables to `table` (NULL: none) as soon as they are known, JSON to
- * `json` (NULL: none) at the end. */
-static dbo_status measure(const bench_arguments *arguments, const dbo_bench_sim_options *options,
-                          FILE *table, FILE *json, dbo_error *err)
+/* Measures what is wanted; tables to `table` (NULL: none) as soon as they are known: what is known
+ * is shown before the next, longer part, or not at all. */
+static dbo_status measure(measured *m, const dbo_bench_sim_options *options,
+                          const dbo_bench_check_options *check, FILE *table, dbo_error *err)
 {
-    dbo_bench_handoff_result handoff;
-    dbo_bench_sim_result sim;
-    bool has_handoff = wanted(arguments, "handoff"), has_sim = wanted(arguments, "sim");
-    if (has_handoff) {
-        DBO_TRY(dbo_bench_handoff(&handoff, dbo_cli_interrupted, err));
+    if (m->has_handoff) {
+        DBO_TRY(dbo_bench_handoff(&m->handoff, dbo_cli_interrupted, err));
         if (table)
-            print_handoff(table, &handoff);
+            print_handoff(table, &m->handoff);
     }
-    if (table) /* what is known is shown before the long part, or not at all */
+    if (table)
         DBO_TRY(dbo_output_flush_stdout(err));
-    if (has_sim) {
-        DBO_TRY(dbo_bench_sim(options, &sim, err));
+    if (m->has_check) {
+        DBO_TRY(dbo_bench_check(check, &m->check, err));
         if (table)
-            print_sim(table, options, &sim);
+            print_check(table, check, &m->check);
     }
-    if (!json)
-        return DBO_OK;
-    return write_json(json, has_handoff ? &handoff : NULL, has_sim ? &sim : NULL, err);
+    if (table)
+        DBO_TRY(dbo_output_flush_stdout(err));
+    if (m->has_sim) {
+        DBO_TRY(dbo_bench_sim(options, &m->sim, err));
+        if (table)
+            print_sim(table, options, &m->sim);
+    }
+    return DBO_OK;
 }
 
 static dbo_status read_model(const bench_arguments *arguments, dbo_bench_sim_options *options,
@@ -244,16 +296,26 @@ static int run_bench(const bench_arguments *arguments)
 {
     dbo_error err = {0};
     dbo_output output = {0};
-    dbo_bench_sim_options options = {.runs = arguments->runs,
-                                     .progress = isatty(STDERR_FILENO) ? stderr : NULL,
+    FILE *progress = isatty(STDERR_FILENO) ? stderr : NULL;
+    dbo_bench_sim_options options = {.runs = arguments->runs ? arguments->runs : DEFAULT_RUNS,
+                                     .progress = progress,
                                      .cancelled = dbo_cli_interrupted};
+    const dbo_bench_check_options check = {.pairs =
+                                               arguments->runs ? arguments->runs : DEFAULT_PAIRS,
+                                           .progress = progress,
+                                           .cancelled = dbo_cli_interrupted};
+    measured m = {.has_handoff = wanted(arguments, "handoff"),
+                  .has_sim = wanted(arguments, "sim"),
+                  .has_check = wanted(arguments, "check")};
     dbo_status status = read_model(arguments, &options, &err);
     if (status != DBO_OK)
         return status == DBO_IO ? dbo_cli_fail_usage(&err) : dbo_cli_fail(&err);
     if (arguments->json_path && dbo_output_open(&output, arguments->json_path, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
     FILE *table = output.is_stdout ? NULL : stdout; /* the JSON alone */
-    status = measure(arguments, &options, table, output.file, &err);
+    status = measure(&m, &options, &check, table, &err);
+    if (status == DBO_OK && output.file)
+        status = write_json(output.file, &m, &err);
     if (status == DBO_OK && output.file)
         status = dbo_output_commit(&output, &err);
     if (status == DBO_OK)
@@ -266,7 +328,7 @@ int dbo_command_bench(int argc, char **argv)
 {
     static const struct argp argp = {bench_options, parse_option, "[NAME]", bench_doc,
                                      NULL,          NULL,         NULL};
-    bench_arguments arguments = {.runs = DEFAULT_RUNS};
+    bench_arguments arguments = {0};
     dbo_error err = {0};
     dbo_cli cli;
     int code = 0;
@@ -274,9 +336,13 @@ int dbo_command_bench(int argc, char **argv)
         return dbo_bench_sim_once();
     if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.err, &code))
         return code;
-    if (arguments.name && strcmp(arguments.name, "sim") != 0 &&
-        (arguments.model_path || arguments.num_ranks > 0 || arguments.runs != DEFAULT_RUNS)) {
-        dbo_fail(&err, DBO_INVALID, NULL, "--model, --ranks and --runs are of bench sim, not of %s",
+    if (!wanted(&arguments, "sim") && (arguments.model_path || arguments.num_ranks > 0)) {
+        dbo_fail(&err, DBO_INVALID, NULL, "--model and --ranks are of bench sim, not of %s",
+                 arguments.name);
+        return dbo_cli_fail_usage(&err);
+    }
+    if (!wanted(&arguments, "sim") && !wanted(&arguments, "check") && arguments.runs > 0) {
+        dbo_fail(&err, DBO_INVALID, NULL, "--runs is of bench sim and bench check, not of %s",
                  arguments.name);
         return dbo_cli_fail_usage(&err);
     }

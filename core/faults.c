@@ -89,6 +89,10 @@ dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err)
 {
     char name[64];
     size_t length = strcspn(text, ":");
+#ifdef DBO_NO_FAULTS
+    return dbo_fail(err, DBO_UNSUPPORTED, "Configure with -DDBO_FAULTS=ON.",
+                    "this build has no faults, not '%.60s' either", text);
+#endif
     snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, text);
     *out = (dbo_fault){.id = DBO_FAULT_COUNT};
     for (size_t i = 0; i < DBO_FAULT_COUNT; i++)

@@ -136,12 +136,40 @@ static void hand_offs_have_their_keys(void **state)
     dbo_json_destroy(doc);
 }
 
+/* Times are not judged; a run that the checker changes, or finds something in, is an error. */
+static void the_checker_is_measured(void **state)
+{
+    (void)state;
+    static const uint32_t ranks[] = {8, 8, 256, 256};
+    if (run("dbo bench check --runs 1 --json c.json") != 0)
+        fail_msg("%s", complained);
+    assert_non_null(strstr(printed, "DeepSeek-V3 prefill, HT"));
+    dbo_json *doc = read_json("c.json");
+    const dbo_json_value *rows, *folded;
+    assert_int_equal(dbo_json_count(dbo_json_root(doc)), 1);
+    assert_int_equal(dbo_json_need_array(dbo_json_root(doc), "check", &rows, NULL), DBO_OK);
+    assert_int_equal(dbo_json_count(rows), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const dbo_json_value *row = dbo_json_at(rows, i);
+        assert_int_equal((uint32_t)number(row, "ranks"), ranks[i]);
+        assert_int_equal(dbo_json_need(row, "folded", &folded, NULL), DBO_OK);
+        assert_int_equal(dbo_json_bool(folded), ranks[i] > 8);
+        assert_true(number(row, "spans") > 1000);
+        assert_true(number(row, "checked_wall_s") > 0);
+        /* one pair: its ratio is that of its times */
+        double error =
+            number(row, "ratio") * number(row, "wall_s") / number(row, "checked_wall_s") - 1;
+        assert_true(error < 1e-9 && error > -1e-9);
+    }
+    dbo_json_destroy(doc);
+}
+
 static void all_are_measured_without_a_name(void **state)
 {
     (void)state;
     assert_int_equal(run("dbo bench --ranks 2 --runs 1 --json a.json"), 0);
     dbo_json *doc = read_json("a.json");
-    assert_int_equal(dbo_json_count(dbo_json_root(doc)), 4);
+    assert_int_equal(dbo_json_count(dbo_json_root(doc)), 5);
     dbo_json_destroy(doc);
     assert_int_equal(run("dbo bench --help"), 0);
     assert_non_null(strstr(printed, "Examples:"));
@@ -160,7 +188,9 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo bench sim --runs 0", 2, "--runs is a number from 1 to 99, not '0'");
     expect_sentence("dbo bench sim --model missing.json", 2, "missing.json cannot be opened");
     expect_sentence("dbo bench sim --json missing/f", 2, "cannot write missing/f");
-    expect_sentence("dbo bench handoff --runs 3", 2, "are of bench sim, not of handoff");
+    expect_sentence("dbo bench handoff --runs 3", 2,
+                    "--runs is of bench sim and bench check, not of handoff");
+    expect_sentence("dbo bench check --ranks 8", 2, "--model and --ranks are of bench sim");
     expect_sentence("dbo bench sim-once </dev/null", 2, "sim-once");
 }
 
@@ -222,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_missing_floor_is_null),
         cmocka_unit_test(a_model_file_is_followed),
         cmocka_unit_test(hand_offs_have_their_keys),
+        cmocka_unit_test(the_checker_is_measured),
         cmocka_unit_test(all_are_measured_without_a_name),
         cmocka_unit_test(mistakes_on_the_command_line_are_2),
         cmocka_unit_test(mistakes_in_a_model_are_1),
