@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 void dbo_fault_outcome_text(uint32_t outcome, dbo_strbuf *out)
 {

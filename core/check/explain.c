@@ -137,7 +137,7 @@ static void name_buffer(const dbo_conflict *c, char *out, size_t size)
     const dbo_tenancy *t = c->tenancy;
     uint64_t place = c->begin & ((UINT64_C(1) << DBO_TENANCY_LAYER_BITS) - 1);
     if (t->block > 0)
-        snprintf(out, size, "block %llu of %.60s", (unsigned long long)(place / t->block), t->name);
+        snprintf(out, size, "block %llu of %.16s", (unsigned long long)(place / t->block), t->name);
     else if (t->name[0])
         snprintf(out, size, "%s", t->name);
     else
