@@ -26,7 +26,7 @@ static const struct argp_option check_options[] = {
     {"perf", KEY_PERF, NULL, 0,
      "Report lost time of any size, not only what costs more than 2 % of the step", 1},
     {"trace", KEY_TRACE, "FILE", 0,
-     "Write what happened to FILE as trace events, for ui.perfetto.dev", 1},
+     "Write what happened to FILE as trace events, findings marked, for ui.perfetto.dev", 1},
     {"program", KEY_PROGRAM, "FILE", 0,
      "A program as JSON, as dbo show program --json prints it; - is stdin", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the findings as JSON; - is stdout", 1},
@@ -226,7 +226,8 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
                               .trace = &run->trace,
                               .num_ranks = run->num_classes,
                               .ranks = run->first_rank,
-                              .sms = experiment->hardware.sms};
+                              .sms = experiment->hardware.sms,
+                              .findings = &report->findings};
     if (run->results) {
         one.start_ns = run->results[run->class_of[report->shown]].begin_ns;
         one.end_ns = run->results[run->class_of[report->shown]].end_ns;

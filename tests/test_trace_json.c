@@ -438,7 +438,7 @@ static void slices_by_hand(void **state)
     add(&trace, DBO_KIND_A1, 9, 0, 2400, 2600);
     add(&trace, DBO_KIND_MLP, 2, 0, 2700, 3000);
     add(&trace, DBO_KIND_MLP, 3, 0, 9000, 9100);
-    const dbo_trace_json_run run = {"by \"hand\"\n", &trace, 1, NULL, 1000, 5000, 0};
+    const dbo_trace_json_run run = {"by \"hand\"\n", &trace, 1, NULL, 1000, 5000, 0, NULL};
     write_runs(&run, 1, &w);
     assert_int_equal(count_phase(&w, 'X'), 5);
     assert_int_equal(count_phase(&w, 'B'), 2);
@@ -449,6 +449,44 @@ static void slices_by_hand(void **state)
     dbo_trace_fini(&trace);
 }
 
+/* Ops that a finding names are marked in each layer; what names none, or one that never ran, stands
+ * at the end; another rank's is not here. */
+static void findings_are_marked(void **state)
+{
+    (void)state;
+    dbo_trace trace;
+    dbo_findings findings;
+    written w = {0};
+    dbo_trace_init(&trace);
+    dbo_findings_init(&findings);
+    add(&trace, DBO_KIND_A0, 0, 0, 1000, 2000);
+    add(&trace, DBO_KIND_MLP, 0, 0, 2000, 3000);
+    add(&trace, DBO_KIND_A0, 1, 0, 3000, 4000);
+    dbo_finding f = dbo_finding_of(DBO_FINDING_RACE);
+    f.num_ops = 1;
+    f.ops[0] = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_A0, 0);
+    snprintf(f.what, sizeof f.what, "%s", "a \"race\"");
+    dbo_findings_add(&findings, &f);
+    f = dbo_finding_of(DBO_FINDING_DEADLOCK);
+    dbo_findings_add(&findings, &f);
+    f.rank = 7;
+    f.ubatch = 1;
+    dbo_findings_add(&findings, &f);
+    const dbo_trace_json_run run = {"found", &trace, 1, NULL, 1000, 5000, 0, &findings};
+    write_runs(&run, 1, &w);
+    assert_int_equal(count_phase(&w, 'i'), 3);
+    assert_non_null(strstr(w.bytes, "\"A0\",\"ph\":\"X\""));
+    assert_non_null(strstr(w.bytes, "\"finding\":\"race\""));
+    assert_non_null(strstr(w.bytes, "{\"name\":\"race\",\"ph\":\"i\",\"pid\":1,\"tid\":100,"
+                                    "\"ts\":2.000"));
+    assert_non_null(strstr(w.bytes, "\"what\":\"a \\\"race\\\"\""));
+    assert_non_null(strstr(w.bytes, "{\"name\":\"deadlock\",\"ph\":\"i\",\"pid\":1,\"tid\":1,"
+                                    "\"ts\":4.000"));
+    written_fini(&w);
+    dbo_findings_fini(&findings);
+    dbo_trace_fini(&trace);
+}
+
 /* Nothing happened: still a document with named tracks. */
 static void empty_trace(void **state)
 {
@@ -456,7 +494,7 @@ static void empty_trace(void **state)
     dbo_trace trace;
     written w = {0};
     dbo_trace_init(&trace);
-    const dbo_trace_json_run run = {"nothing", &trace, 1, NULL, 0, 1, 0};
+    const dbo_trace_json_run run = {"nothing", &trace, 1, NULL, 0, 1, 0, NULL};
     write_runs(&run, 1, &w);
     assert_int_equal(count_phase(&w, 'M'), dbo_json_count(w.events));
     written_fini(&w);
@@ -466,9 +504,8 @@ static void empty_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(low_latency),
-        cmocka_unit_test(high_throughput),
-        cmocka_unit_test(slices_by_hand),
+        cmocka_unit_test(low_latency),    cmocka_unit_test(high_throughput),
+        cmocka_unit_test(slices_by_hand), cmocka_unit_test(findings_are_marked),
         cmocka_unit_test(empty_trace),
     };
     return cmocka_run_group_tests_name("trace_json", tests, NULL, NULL);

@@ -73,8 +73,13 @@ static void put_span(dbo_tj_writer *w, const dbo_span *span)
         fprintf(w->file, ",\"sms\":%u", (unsigned)span->sms);
     if (span->bytes > 0)
         fprintf(w->file, ",\"bytes\":%" PRIu64, (uint64_t)span->bytes);
+    const dbo_finding *finding = dbo_tj_finding_of(w, span);
+    if (finding)
+        fprintf(w->file, ",\"finding\":\"%s\"", dbo_finding_kind_name(finding->kind));
     fputc('}', w->file);
     dbo_tj_close(w);
+    if (finding)
+        dbo_tj_put_finding(w, finding, tid_of(number), span->start_ns);
 }
 
 /* ---- arrows ---- */
@@ -163,6 +168,7 @@ static void look_around(dbo_tj_writer *w)
 {
     const dbo_trace *trace = w->run->trace;
     w->num_ubatches = 1;
+    w->marked = 0;
     for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++)
         w->tracks[number] = (dbo_tj_track){.used = number < 2, .end_ns = INT64_MIN};
     memset(w->last, 0, sizeof w->last);
@@ -219,6 +225,7 @@ bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FIL
             name_tracks(&w);
             dbo_tj_put_host(&w);
             put_spans(&w);
+            dbo_tj_put_other_findings(&w);
             dbo_tj_put_counters(&w);
         }
     }

@@ -6,7 +6,8 @@
  *   - a track an ubatch for what travels (one-sided transfers are on no stream);
  *   - arrows: the send of a transfer to its flight to its receive, and the event edges that every
  *     schedule has (to a transfer from what it sends, from a transfer to what uses it);
- *   - counters: SMs in use, bytes in flight.
+ *   - counters: SMs in use, bytes in flight;
+ *   - marks where a check has found something.
  * Times are in us with three decimals, from the beginning of the window, so that several runs
  * stand under each other. Slices that reach into the window are cut to it, so that no time is
  * negative; an arrow is written if both of its ends are in it.
@@ -21,6 +22,7 @@
 #ifndef DBO_VIZ_TRACE_JSON_H
 #define DBO_VIZ_TRACE_JSON_H
 
+#include "core/check/findings.h"
 #include "core/trace.h"
 
 #include <stdbool.h>
@@ -34,6 +36,7 @@ typedef struct dbo_trace_json_run {
     const uint32_t *ranks; /* (num_ranks); NULL: 0 .. num_ranks - 1 */
     int64_t start_ns, end_ns;
     uint32_t sms; /* of the device: kernels that share them ask for more, use no more; 0: unknown */
+    const dbo_findings *findings; /* about this run, or NULL */
 } dbo_trace_json_run;
 
 /* A failed write is the file's: ask ferror. False: there was no memory for a name. */

@@ -17,6 +17,13 @@ static void put_text(dbo_tj_writer *w, const char *text)
     }
 }
 
+void dbo_tj_text(dbo_tj_writer *w, const char *key, const char *text)
+{
+    fprintf(w->file, "\"%s\":\"", key);
+    put_text(w, text);
+    fputc('"', w->file);
+}
+
 void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns)
 {
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;

@@ -62,6 +62,7 @@ typedef struct dbo_tj_writer {
     dbo_tj_end ends[DBO_MAX_UBATCHES][DBO_TJ_KEPT_ENDS];
     uint32_t next_end[DBO_MAX_UBATCHES]; /* the one that is given up for a new one */
     uint64_t num_arrows;                 /* of the file: their ids */
+    uint64_t marked; /* of the rank's findings, a bit each, as far as there are */
     dbo_strbuf name;
 } dbo_tj_writer;
 
@@ -75,6 +76,8 @@ void dbo_tj_close(dbo_tj_writer *w);
 void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns);
 /* A time, or the end of the window that it lies beyond. */
 int64_t dbo_tj_cut(const dbo_tj_writer *w, int64_t ns);
+/* "key":"text" */
+void dbo_tj_text(dbo_tj_writer *w, const char *key, const char *text);
 /* ,"dur": of what lies in the window */
 void dbo_tj_duration(dbo_tj_writer *w, int64_t start_ns, int64_t end_ns);
 /* ,"args":{"layer":.., ... without the closing brace */
@@ -95,6 +98,14 @@ void dbo_tj_arrow_end(dbo_tj_writer *w, bool begins, dbo_op_id id, uint8_t which
 /* Is it the writer's rank, and does it reach into the window? */
 bool dbo_tj_is_mine(const dbo_tj_writer *w, const dbo_span *span);
 uint32_t dbo_tj_track_of(const dbo_span *span);
+
+/* trace_json_finding.c */
+
+/* The first finding that names the span's op; NULL: none, or it is not the op's first span. */
+const dbo_finding *dbo_tj_finding_of(dbo_tj_writer *w, const dbo_span *span);
+void dbo_tj_put_finding(dbo_tj_writer *w, const dbo_finding *finding, uint32_t tid, int64_t ns);
+/* Those of this rank that stand nowhere yet. */
+void dbo_tj_put_other_findings(dbo_tj_writer *w);
 
 /* trace_json_host.c, trace_json_counter.c: the host's tracks, the counters. */
 void dbo_tj_put_host(dbo_tj_writer *w);

@@ -1,0 +1,49 @@
+/* trace_json_finding.c: what a check has found, where it happened: a mark on the track at each op
+ * that a finding names, in every layer that has it, and the kind among the op's own arguments. What
+ * names no op, or one that never ran, stands at the end of its host's track. */
+#include "viz/trace_json_impl.h"
+
+/* All of an id but its step, rank and layer: a cause is met in many. */
+static uint64_t cause_of(dbo_op_id id)
+{
+    return id & dbo_op_id_make(0, 0, 0, 0xf, 0x3f, 0xffff);
+}
+
+const dbo_finding *dbo_tj_finding_of(dbo_tj_writer *w, const dbo_span *span)
+{
+    const dbo_findings *findings = w->run->findings;
+    bool begins = span->part == DBO_SPAN_RUN || span->part == DBO_SPAN_SEND;
+    for (uint32_t i = 0; begins && findings && i < findings->count; i++)
+        for (uint32_t k = 0; k < findings->items[i].num_ops; k++)
+            if (cause_of(findings->items[i].ops[k]) == cause_of(span->id)) {
+                w->marked |= i < 64 ? UINT64_C(1) << i : 0;
+                return &findings->items[i];
+            }
+    return NULL;
+}
+
+void dbo_tj_put_finding(dbo_tj_writer *w, const dbo_finding *finding, uint32_t tid, int64_t ns)
+{
+    dbo_tj_open(w, dbo_finding_kind_name(finding->kind), 'i', tid, ns);
+    fputs(",\"s\":\"t\",\"cat\":\"finding\",\"args\":{", w->file);
+    dbo_tj_text(w, "what", finding->what);
+    fputc(',', w->file);
+    dbo_tj_text(w, "missing", finding->missing_edge);
+    fputc(',', w->file);
+    dbo_tj_text(w, "fix", finding->fix);
+    fputc('}', w->file);
+    dbo_tj_close(w);
+}
+
+void dbo_tj_put_other_findings(dbo_tj_writer *w)
+{
+    const dbo_findings *findings = w->run->findings;
+    for (uint32_t i = 0; findings && i < findings->count; i++) {
+        const dbo_finding *f = &findings->items[i];
+        bool placed = i >= 64 || (w->marked >> i & 1);
+        bool own_track = f->ubatch < w->num_ubatches && w->num_ubatches > 1;
+        if (!placed && (f->rank == DBO_NOWHERE || f->rank == w->rank))
+            dbo_tj_put_finding(w, f, DBO_TJ_TID_HOST + (own_track ? 1 + f->ubatch : 0),
+                               w->run->end_ns);
+    }
+}
