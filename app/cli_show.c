@@ -14,6 +14,7 @@ enum { KEY_JSON = 1, KEY_LAYER };
 static const struct argp_option show_options[] = {
     {NULL, 0, NULL, 0, "Of show:", 1},
     DBO_SCRIPT_OPTIONS,
+    DBO_SCRIPT_OPTION_FAULT,
     {"layer", KEY_LAYER, "N", 0, "program: of layer N (default: the last one)", 1},
     {"json", KEY_JSON, NULL, 0, "program: as JSON, which dbo check --program reads", 1},
     {0}};
@@ -28,7 +29,8 @@ static const char show_doc[] =
     "\vExamples:\n"
     "  dbo show vote scripts/workloads/deepseek-v3-decode.lua\n"
     "  dbo show slices scripts/workloads/deepseek-v3-prefill.lua --set batch.num_tokens=1000\n"
-    "  dbo show program scripts/workloads/deepseek-v3-prefill.lua --json\n";
+    "  dbo show program scripts/workloads/deepseek-v3-prefill.lua --json\n"
+    "  dbo show program scripts/faults/no-comm-wait.lua --fault no-comm-wait\n";
 
 typedef enum show_what {
     SHOW_VOTE,
