@@ -351,6 +351,7 @@ static dbo_status check_turns(checking *c, dbo_error *err)
         return dbo_fail(err, status, why.hint, "%s", why.message);
     add_protocol(c, &found);
     c->report->orders += found.final_states;
+    c->report->turns = found.states;
     dbo_protocol_result_fini(&found);
     return DBO_OK;
 }

@@ -10,6 +10,7 @@
 #include "app/findings.h"
 #include "app/output.h"
 #include "app/program_json.h"
+#include "app/wrap.h"
 #include "viz/trace_json.h"
 
 #include <errno.h>
@@ -176,28 +177,43 @@ static int run_program(const check_arguments *arguments)
 
 /* ---- scripts ---- */
 
+static const char *plural(uint32_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* What was found, and what was looked at for that. */
 static void summarise(const check_arguments *arguments, const dbo_check_report *report,
                       dbo_strbuf *text)
 {
     uint32_t speed = 0, count = report->findings.count;
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
     for (uint32_t i = 0; i < count; i++)
         speed += dbo_finding_is_speed(report->findings.items[i].kind);
-    dbo_strbuf_printf(text, "%s%s: ", count > 0 ? "\n" : "", arguments->script.path);
+    dbo_strbuf_printf(&line, "%s: ", arguments->script.path);
     if (report->status != DBO_OK)
-        dbo_strbuf_add(text, "the run ended with an error");
+        dbo_strbuf_add(&line, "the run ended with an error");
     else if (count == 0)
-        dbo_strbuf_add(text, "nothing found");
+        dbo_strbuf_add(&line, "nothing found");
     else
-        dbo_strbuf_printf(text, "%u finding%s, %u of them about speed", count,
-                          count == 1 ? "" : "s", speed);
-    dbo_strbuf_printf(text, "; %u order%s explored", report->orders,
-                      report->orders == 1 ? "" : "s");
+        dbo_strbuf_printf(&line, "%u finding%s, %u of them about speed", count, plural(count),
+                          speed);
+    dbo_strbuf_printf(&line, "; %u order%s explored", report->orders, plural(report->orders));
+    if (report->turns > 0)
+        dbo_strbuf_printf(&line, ", and %u states of the hand-offs of threads", report->turns);
     if (report->rows > 0)
-        dbo_strbuf_printf(text, "; rows of %llu tokens computed with DBO and without",
+        dbo_strbuf_printf(&line, "; rows of %llu tokens computed with DBO and without",
                           (unsigned long long)report->rows);
-    dbo_strbuf_add(text, "\n");
-    if (report->no_rows[0])
-        dbo_strbuf_printf(text, "rows were not compared: %s\n", report->no_rows);
+    dbo_strbuf_add(text, count > 0 ? "\n" : "");
+    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
+    if (report->no_rows[0]) {
+        dbo_strbuf_clear(&line);
+        dbo_strbuf_printf(&line, "rows were not compared: %s", report->no_rows);
+        dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
+    }
+    text->failed = text->failed || line.failed;
+    dbo_strbuf_fini(&line);
 }
 
 static dbo_status print_report(const check_arguments *arguments, const dbo_check_report *report,
@@ -207,7 +223,7 @@ static dbo_status print_report(const check_arguments *arguments, const dbo_check
     if (dbo_output_names_stdout(arguments->json) || dbo_output_names_stdout(arguments->trace))
         return DBO_OK;
     dbo_strbuf_init(&text);
-    dbo_strbuf_add(&text, dbo_strbuf_text(&report->notes));
+    dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_width());
     dbo_findings_text(&report->findings, dbo_cli_width(), &text);
     summarise(arguments, report, &text);
     dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
