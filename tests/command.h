@@ -34,6 +34,16 @@ static inline int run(const char *line)
     return WEXITSTATUS(status);
 }
 
+/* What was printed, without the lines that it was wrapped into. */
+static inline void unwrap(void)
+{
+    char *to = printed;
+    for (const char *c = printed; *c; c++)
+        if ((*c != ' ' && *c != '\n') || (to > printed && to[-1] != ' '))
+            *to++ = *c == '\n' ? ' ' : *c;
+    *to = '\0';
+}
+
 /* One sentence: a line that begins with "dbo: ", and at most an indented hint below. */
 static inline void expect_sentence(const char *line, int code, const char *words)
 {

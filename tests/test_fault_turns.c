@@ -133,6 +133,7 @@ static void expect_one_error(const char *script, const char *executor, uint32_t 
     snprintf(words, sizeof words, "ubatch %u: program ", failing);
     expect_sentence(line, 1, words);
     assert_non_null(strstr(complained, REFUSED));
+    unwrap();
     assert_non_null(strstr(printed, "the run ended with an error"));
     assert_null(strstr(printed, "missing:"));
     assert_null(strstr(printed, "deadlock"));

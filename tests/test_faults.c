@@ -136,13 +136,7 @@ static void check_with(dbo_fault_id id)
     expect_complete(info.name, &f);
     assert_int_equal(count_of(&f, "rows") > 0,
                      (info.outcome & DBO_FAULT_ROWS) > 0 || id == DBO_FAULT_DOUBLE_ASYNC);
-    for (char *c = printed; *c; c++) /* sentences are wrapped */
-        *c = *c == '\n' ? ' ' : *c;
-    char *text = printed, *to = printed;
-    for (; *text; text++)
-        if (*text != ' ' || (to > printed && to[-1] != ' '))
-            *to++ = *text;
-    *to = '\0';
+    unwrap();
     if (!strstr(printed, e->words) && !strstr(complained, e->words))
         fail_msg("%s: nothing says '%s': %s%s", info.name, e->words, printed, complained);
     dbo_json_destroy(f.document);
