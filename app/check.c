@@ -50,18 +50,6 @@ static void declare_buffers(checking *c)
             (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_HANDLE), .handle = true};
 }
 
-/* What the machine of the run can hold: part of its description, like its SMs. */
-static dbo_check_options options_of(const checking *c)
-{
-    const dbo_experiment *e = c->job->experiment;
-    const dbo_fault *fault = e->has_fault ? &e->fault : NULL;
-    bool own = e->schedule != NULL; /* whose buffers have other numbers */
-    return (dbo_check_options){.queue_depth = dbo_fault_is(fault, DBO_FAULT_ONE_QP) ? 1 : 0,
-                               .shared_results = dbo_fault_is(fault, DBO_FAULT_LL_THREE_IN_FLIGHT),
-                               .buffers = c->buffers,
-                               .num_buffers = own ? 0 : 1 + DBO_MAX_UBATCHES};
-}
-
 static void fresh_fault(checking *c)
 {
     c->fault = c->job->experiment->fault;
@@ -70,10 +58,7 @@ static void fresh_fault(checking *c)
 
 static void note_fault(checking *c)
 {
-    const dbo_experiment *e = c->job->experiment;
-    bool machine = dbo_fault_is(&c->fault, DBO_FAULT_ONE_QP) ||
-                   dbo_fault_is(&c->fault, DBO_FAULT_LL_THREE_IN_FLIGHT);
-    if (e->has_fault && (c->fault.reached > 0 || machine))
+    if (c->job->experiment->has_fault && c->fault.reached > 0)
         c->report->fault_reached = true;
 }
 
@@ -82,7 +67,9 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
                               uint32_t *shown, dbo_status *ended, dbo_error *ended_with,
                               dbo_error *err)
 {
-    const dbo_check_options check_options = options_of(c);
+    bool own = c->job->experiment->schedule != NULL; /* whose buffers have other numbers */
+    const dbo_check_options check_options = {.buffers = c->buffers,
+                                             .num_buffers = own ? 0 : 1 + DBO_MAX_UBATCHES};
     c->checker = dbo_checker_create(&check_options, err);
     if (!c->checker)
         return DBO_NO_MEMORY;

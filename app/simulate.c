@@ -237,9 +237,9 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     class_state *c = &s->classes[index];
     dbo_seam seam;
     dbo_sim_seam(s->sim, index, &seam);
+    dbo_fault_seam_wrap(&c->machine, s->deployment.fault, &seam);
     if (s->options->attach)
         DBO_TRY(s->options->attach(s->options->attach_self, index, &seam, err));
-    dbo_fault_seam_wrap(&c->machine, s->deployment.fault, &seam);
     dbo_cost_probe_wrap(&c->probe, &seam, &s->hardware, s->experiment->ep_size,
                         s->experiment->gpus_per_node);
     uint32_t most = dbo_config_num_ubatches(&s->config);

@@ -1,4 +1,4 @@
-/* fault_seam.c: forwards every call of two tables but for the one that a fault refuses. */
+/* fault_seam.c: forwards every call of two tables but for what a fault refuses or says. */
 #include "core/fault_seam.h"
 
 #include <string.h>
@@ -18,6 +18,10 @@ static void a2a_caps(void *self, dbo_a2a_caps *out)
 {
     const dbo_fault_seam *m = self;
     m->inner.a2a->caps(m->inner.a2a_self, out);
+    if (dbo_fault_is(m->fault, DBO_FAULT_LL_THREE_IN_FLIGHT))
+        out->shared_results = true;
+    if (dbo_fault_is(m->fault, DBO_FAULT_ONE_QP))
+        out->queue_depth = 1;
 }
 
 static uint32_t a2a_set_sms(void *self, uint32_t sms)
@@ -29,8 +33,12 @@ static uint32_t a2a_set_sms(void *self, uint32_t sms)
 static dbo_status a2a_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out)
 {
     dbo_fault_seam *m = self;
-    if (dbo_fault_is(m->fault, DBO_FAULT_TWO_SLOT_HANDLES) &&
-        dbo_op_id_ubatch(args->id) >= HANDLE_SLOTS)
+    uint32_t ubatch = dbo_op_id_ubatch(args->id);
+    if (ubatch > 0)
+        dbo_fault_strikes(m->fault, DBO_FAULT_ONE_QP);
+    if (ubatch > 1)
+        dbo_fault_strikes(m->fault, DBO_FAULT_LL_THREE_IN_FLIGHT);
+    if (dbo_fault_is(m->fault, DBO_FAULT_TWO_SLOT_HANDLES) && ubatch >= HANDLE_SLOTS)
         return refuse(m, DBO_LIMIT, "Size the back end's slots by the number of ubatches.",
                       "the back end keeps handles in 2 slots and has none for a third ubatch");
     return m->inner.a2a->post(m->inner.a2a_self, args, out);
@@ -167,7 +175,9 @@ void dbo_fault_seam_wrap(dbo_fault_seam *machine, dbo_fault *fault, dbo_seam *se
 {
     *machine = (dbo_fault_seam){.fault = fault, .inner = *seam};
     if (!dbo_fault_is(fault, DBO_FAULT_TWO_SLOT_HANDLES) &&
-        !dbo_fault_is(fault, DBO_FAULT_LAZY_INIT_IN_CAPTURE))
+        !dbo_fault_is(fault, DBO_FAULT_LAZY_INIT_IN_CAPTURE) &&
+        !dbo_fault_is(fault, DBO_FAULT_LL_THREE_IN_FLIGHT) &&
+        !dbo_fault_is(fault, DBO_FAULT_ONE_QP))
         return;
     seam->device = &device_table;
     seam->device_self = machine;

@@ -1,13 +1,14 @@
-/* fault_seam.h: machines as faults have them: a seam whose calls refuse what they should not have
- * to.
+/* fault_seam.h: machines as faults have them: a back end of less room, calls that are refused.
  *
- * Two faults are a back end's and not the engine's: one that has room for the handles of two
- * ubatches (two-slot-handles), and a library that makes its handle at its first kernel, which
- * allocates and cannot be captured (lazy-init-in-capture). With any other fault, or none, the seam
- * is left as it is.
+ * Four faults are a back end's and not the engine's: one that has room for the handles of two
+ * ubatches (two-slot-handles); a library that makes its handle at its first kernel, which allocates
+ * and cannot be captured (lazy-init-in-capture); buffers for results that all ubatches share
+ * (ll-three-in-flight) and a queue that takes one transfer (one-qp), which nobody refuses and the
+ * back end only says of itself. With any other fault, or none, the seam is left as it is.
  *
  *     dbo_fault_seam machine;
- *     dbo_fault_seam_wrap(&machine, deployment.fault, &seam);       before dbo_rank_init
+ *     dbo_fault_seam_wrap(&machine, deployment.fault, &seam);       before whoever checks it, and
+ *                                                                    before dbo_rank_init
  *
  * The wrapper lives as long as whoever uses the seam.
  */

@@ -3,9 +3,7 @@
  * Seven small tables of functions with an opaque self, grouped in a dbo_seam, one per rank. A back
  * end (the simulator, CUDA) fills them; the engine, the interpreter and the checker call them. A
  * slot marked "optional" may be NULL; the sentence says what NULL means. Everything else must be
- * set: dbo_seam_check says which slot is missing.
- *
- * Rules
+ * set: dbo_seam_check says which slot is missing. Rules:
  * - Calls come from the context that holds the rank's turn; a rank never makes two at a time.
  * - Every call that can block (host_wait, event_query, counts, exchange, barrier, and launch when
  *   a stream's launch queue is full) blocks the *rank's turn*: no sibling ubatch runs meanwhile.
@@ -109,7 +107,9 @@ typedef struct dbo_a2a_caps {
     bool needs_host_sync;    /* dispatch: the host must wait for the receive counts (HT) */
     bool has_hook;           /* post returns at the send; finish is the receive (LL) */
     bool capturable;         /* may be captured in a graph */
-    uint32_t max_in_flight;  /* results that may be held at once per communicator; 0: no limit */
+    uint32_t max_in_flight;  /* results held at once per communicator; 0: no limit */
+    bool shared_results;     /* ... by all communicators together */
+    uint32_t queue_depth;    /* transfers of a rank that may be under way at once; 0: no limit */
     uint32_t max_sms;        /* SMs it can use at most (as created); 0: none needed */
     uint32_t emulated_peers; /* ranks that are not real; 0 when all are */
 } dbo_a2a_caps;

@@ -58,8 +58,9 @@ static inline dbo_status check_group_exchange(void *self, const char *tag, uint6
     return column[0] < 0 ? DBO_ABORTED : DBO_OK;
 }
 
-static inline void check_world_open(check_world *w, const dbo_check_options *options,
-                                    uint32_t num_ranks)
+/* `caps` of every rank's back end. */
+static inline void check_world_open_with(check_world *w, const dbo_check_options *options,
+                                         dbo_a2a_caps caps, uint32_t num_ranks)
 {
     static const dbo_group_ops group = {
         .rank = check_group_rank, .size = check_group_size, .exchange = check_group_exchange};
@@ -70,6 +71,7 @@ static inline void check_world_open(check_world *w, const dbo_check_options *opt
     for (uint32_t r = 0; r < num_ranks; r++) {
         dbo_stream stream;
         dbo_seam *seam = &w->seams[r];
+        w->machines[r].caps = caps;
         dbo_null_machine_seam(&w->machines[r], seam);
         w->groups[r] = (check_world_group){.rank = r, .size = num_ranks};
         seam->group = &group;
@@ -78,6 +80,12 @@ static inline void check_world_open(check_world *w, const dbo_check_options *opt
         seam->device->stream_create(seam->device_self, "compute", &stream);
         seam->device->stream_create(seam->device_self, "comm", &stream);
     }
+}
+
+static inline void check_world_open(check_world *w, const dbo_check_options *options,
+                                    uint32_t num_ranks)
+{
+    check_world_open_with(w, options, (dbo_a2a_caps){.needs_host_sync = true}, num_ranks);
 }
 
 /* The findings are the caller's to fini. */

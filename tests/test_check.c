@@ -260,11 +260,11 @@ static void the_cache_is_written_first(void **state)
 static void a_queue_has_a_depth(void **state)
 {
     (void)state;
-    const dbo_check_options options = {.queue_depth = 1};
+    const dbo_a2a_caps caps = {.needs_host_sync = true, .queue_depth = 1};
     for (int received = 0; received < 2; received++) {
         check_world w;
         dbo_findings findings;
-        check_world_open(&w, &options, 1);
+        check_world_open_with(&w, NULL, caps, 1);
         dbo_a2a_handle a = check_post(&w, 0, COMPUTE, DBO_A2A_DISPATCH, 0, NONE, 1);
         if (received)
             check_finish_on(&w, 0, a, COMPUTE);
@@ -278,6 +278,32 @@ static void a_queue_has_a_depth(void **state)
         else
             expect_one(&findings, DBO_FINDING_OVERSUBSCRIBED, "the queue takes 1 at once",
                        "the receive of DISPATCH of ubatch 0");
+    }
+}
+
+/* Two results fit; a third one clears the first, which still is to be read: of one ubatch if each
+ * has buffers of its own, of all if they share them. */
+static void results_are_held(void **state)
+{
+    (void)state;
+    for (uint32_t form = 0; form < 4; form++) {
+        bool shared = form & 1, read = form & 2;
+        const dbo_a2a_caps caps = {.has_hook = true, .max_in_flight = 2, .shared_results = shared};
+        check_world w;
+        dbo_findings findings;
+        check_world_open_with(&w, NULL, caps, 1);
+        for (uint32_t u = 0; u < 3; u++) {
+            dbo_a2a_handle h = check_post(&w, 0, COMPUTE, DBO_A2A_DISPATCH, u, NONE, 1 + u);
+            check_finish_on(&w, 0, h, COMPUTE);
+            if (read)
+                check_op(&w, 0, COMPUTE, DBO_KIND_MLP, 1 + u, NONE);
+        }
+        check_op(&w, 0, COMPUTE, DBO_KIND_CUSTOM, 1, NONE);
+        check_world_close(&w, DBO_OK, &findings);
+        if (shared)
+            expect_one(&findings, DBO_FINDING_OVERSUBSCRIBED, "the back end holds 2 results", "");
+        else
+            expect_none(&findings);
     }
 }
 
@@ -395,6 +421,7 @@ int main(void)
         cmocka_unit_test(inputs_are_not_written),
         cmocka_unit_test(the_cache_is_written_first),
         cmocka_unit_test(a_queue_has_a_depth),
+        cmocka_unit_test(results_are_held),
         cmocka_unit_test(a_slot_overwritten_in_use),
         cmocka_unit_test(a_rank_that_does_not_post),
         cmocka_unit_test(ranks_that_mean_different_transfers),

@@ -56,8 +56,6 @@ typedef void (*dbo_check_op_text)(const void *self, dbo_op_id id, char *out, siz
 
 typedef struct dbo_check_options {
     bool unfinished_is_done;         /* transfers are ops of their stream; nobody finishes them */
-    uint32_t queue_depth;            /* transfers that may be under way at once; 0: no limit */
-    bool shared_results;             /* max_in_flight is for all ubatches together */
     const dbo_check_buffer *buffers; /* of every rank */
     uint32_t num_buffers;
     dbo_check_op_text op_text; /* NULL: dbo_finding_op_text, "MLP of ubatch 1 (layer 3)" */

@@ -223,7 +223,8 @@ static dbo_status check(sequence *s, const dbo_check_program_options *asked, dbo
     const dbo_check_options options = {.unfinished_is_done = !finishes_transfers(s),
                                        .op_text = asked->op_text,
                                        .op_text_self = asked->op_text_self};
-    dbo_null_machine machine = {.has_hook = !options.unfinished_is_done};
+    dbo_null_machine machine = {.caps = {.has_hook = !options.unfinished_is_done,
+                                         .needs_host_sync = options.unfinished_is_done}};
     dbo_seam seam;
     dbo_error run = {0};
     dbo_null_machine_seam(&machine, &seam);

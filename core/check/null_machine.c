@@ -89,7 +89,7 @@ static dbo_status status(void *self, dbo_error *err)
 static void caps(void *self, dbo_a2a_caps *out)
 {
     const dbo_null_machine *machine = self;
-    *out = (dbo_a2a_caps){.has_hook = machine->has_hook, .needs_host_sync = !machine->has_hook};
+    *out = machine->caps;
 }
 
 static uint32_t set_sms(void *self, uint32_t sms)

@@ -10,7 +10,7 @@
 
 typedef struct dbo_null_machine {
     uint32_t streams, events, handles; /* given out */
-    bool has_hook;                     /* what caps says; set before the seam is used */
+    dbo_a2a_caps caps;                 /* what it says of itself; set before the seam is used */
 } dbo_null_machine;
 
 /* Fills the tables; the machine is borrowed. */

@@ -89,7 +89,7 @@ void check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t s
 /* Posts under way when a new one starts, which is at `clock`. */
 static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock *clock)
 {
-    uint32_t depth = rank->checker->options.queue_depth, busy = 0;
+    uint32_t depth = rank->caps.queue_depth, busy = 0;
     const check_transfer *oldest = rank->num_live > 0 ? &rank->live[0] : NULL;
     for (uint32_t d = DBO_CLOCK_STREAMS; depth > 0 && d < DBO_CLOCK_NEVER; d++)
         busy += !dbo_clock_has(clock, d, rank->ticks[d]);
@@ -136,19 +136,20 @@ static void report_cleared(check_rank *rank, const check_result *result, dbo_op_
     dbo_findings_add(&rank->checker->findings, &f);
 }
 
-/* The new transfer takes the place of the one that is max_in_flight before it. */
-static void hold_result(check_rank *rank, const check_transfer *t)
+/* The new transfer takes the place of the one that is max_in_flight before it, whose readers must
+ * be over at `clock`; its own reads (a combine's, of its dispatch's handle) are. */
+static void hold_result(check_rank *rank, const check_transfer *t, const dbo_clock *clock)
 {
     uint32_t most = rank->caps.max_in_flight;
     if (most == 0 || most >= CHECK_HELD)
         return;
-    uint32_t comm = rank->checker->options.shared_results ? 0 : dbo_op_id_ubatch(t->id);
+    uint32_t comm = rank->caps.shared_results ? 0 : dbo_op_id_ubatch(t->id);
     uint32_t n = rank->num_held[comm]++;
     if (n >= most) {
         check_result *old = &rank->held[comm][(n - most) % CHECK_HELD];
         bool in_use = !dbo_clock_has(&t->before, old->dim, old->tick);
         for (uint32_t d = 0; d < DBO_CLOCK_DIMS; d++)
-            in_use = in_use || !dbo_clock_has(&t->before, d, old->readers.at[d]);
+            in_use = in_use || !dbo_clock_has(clock, d, old->readers.at[d]);
         old->cleared = true;
         old->cleared_by = t->id;
         if (in_use)
@@ -254,7 +255,7 @@ void check_post(check_rank *rank, const dbo_call *call)
                           .tick = ++rank->ticks[dim],
                           .before = before,
                           .done = *clock};
-    hold_result(rank, t);
+    hold_result(rank, t, clock);
     t->done.at[dim] = t->tick;
     check_writes(rank, call, dim, t->tick, t->number, &t->done);
 }
