@@ -2,7 +2,7 @@
 #include "app/check.h"
 
 #include "app/numeric_scene.h"
-#include "core/check/perf.h"
+#include "app/speed.h"
 #include "core/check/protocol.h"
 #include "core/check/rules.h"
 #include "core/fault_seam.h"
@@ -95,41 +95,6 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
 
 /* ---- as it was given ---- */
 
-static dbo_perf_about about_rank(const checking *c, uint32_t class)
-{
-    const dbo_experiment *e = c->job->experiment;
-    const dbo_simulated *run = &c->report->run;
-    return (dbo_perf_about){.trace = &run->trace,
-                            .rank = run->first_rank[class],
-                            .seam_rank = class,
-                            .step = run->measured,
-                            .split = run->results[class].cut.num_ubatches > 1,
-                            .real_tokens = (uint64_t)run->results[class].num_tokens,
-                            .total_sms = e->has_hardware ? e->hardware.sms : 0,
-                            .step_us = run->metrics.step_us.value,
-                            .threshold = c->job->all_speed ? 0 : DBO_PERF_THRESHOLD};
-}
-
-/* What the shown rank has lost, and the rank with the most padding. */
-static dbo_status find_speed(const checking *c, dbo_error *err)
-{
-    const dbo_simulated *run = &c->report->run;
-    dbo_perf_about about = about_rank(c, run->class_of[c->report->shown]);
-    if (!run->metrics.step_us.present)
-        return DBO_OK;
-    DBO_TRY(dbo_perf_find(c->perf, &about, &c->report->findings, err));
-    double most = 0;
-    for (uint32_t i = 0; i < run->num_classes; i++) {
-        dbo_perf_about other = about_rank(c, i);
-        double rows = dbo_perf_padding(c->perf, other.seam_rank, other.step, other.real_tokens);
-        if (rows <= most)
-            continue;
-        most = rows;
-        about = other;
-    }
-    return most > 0 ? dbo_perf_find_padding(c->perf, &about, &c->report->findings, err) : DBO_OK;
-}
-
 static void find_broken_rules(const checking *c)
 {
     const dbo_simulated *run = &c->report->run;
@@ -160,7 +125,8 @@ static dbo_status check_given(checking *c, dbo_error *err)
     r->orders = 1;
     if (status == DBO_OK && r->status == DBO_OK) {
         find_broken_rules(c);
-        status = find_speed(c, err);
+        status = dbo_speed_find(c->perf, c->job->experiment, &r->run, r->shown,
+                                c->job->all_speed ? 0 : DBO_PERF_THRESHOLD, &r->findings, err);
     }
     dbo_perf_destroy(c->perf);
     c->perf = NULL;

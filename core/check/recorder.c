@@ -56,6 +56,10 @@ static uint64_t note(dbo_recorder_tap *tap, dbo_call call)
     call.status = DBO_CALL_OPEN;
     call.rank = tap->rank;
     call.ubatch = (uint8_t)(dbo_enabled() ? dbo_current_ubatch_id() : DBO_MARK_MAIN);
+    const void *kept = r->keep ? r->keep(r->keep_self, &call) : NULL;
+    call.what = kept ? kept : call.what;
+    if (r->reads_clock)
+        call.begin_ns = tap->under.host->now_ns(tap->under.host_self);
     tap->current = call;
     if (r->watch && may_block(call.kind))
         r->watch(r->watch_self, &tap->current);
@@ -74,6 +78,8 @@ static void complete(dbo_recorder_tap *tap, uint64_t at, dbo_status status)
 {
     dbo_recorder *r = tap->recorder;
     tap->current.status = (uint8_t)status;
+    if (r->reads_clock)
+        tap->current.end_ns = tap->under.host->now_ns(tap->under.host_self);
     if (at < r->count)
         r->calls[at] = tap->current;
     if (r->watch)

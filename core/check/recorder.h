@@ -80,12 +80,15 @@ typedef struct dbo_call {
                              * STREAM_CREATE, BUFFER_TAKE: a name */
     const dbo_op_io *io;    /* LAUNCH, POST; or NULL */
     const uint64_t *addresses;
+    int64_t begin_ns, end_ns; /* of the host, if the recorder reads the clock */
 } dbo_call;
 
 typedef struct dbo_recorder_tap dbo_recorder_tap; /* of one seam */
 
 /* Is told of a call when it returns, and before that of one that may block, as OPEN. */
 typedef void (*dbo_call_fn)(void *self, const dbo_call *call);
+/* Gives a copy of what call->what points to, for the log; NULL: it is noted as it is. */
+typedef const void *(*dbo_call_keep_fn)(void *self, const dbo_call *call);
 
 typedef struct dbo_recorder {
     dbo_call *calls;
@@ -94,7 +97,10 @@ typedef struct dbo_recorder {
     dbo_recorder_tap *taps;
     dbo_call_fn watch; /* or NULL; set after init */
     void *watch_self;
-    bool forgets; /* keeps no call, only tells the watcher */
+    dbo_call_keep_fn keep; /* or NULL; set after init */
+    void *keep_self;
+    bool forgets;     /* keeps no call, only tells the watcher */
+    bool reads_clock; /* notes when calls are made; set after init, as the two above */
 } dbo_recorder;
 
 /* Keeps at most `limit` calls; 0: as many as there is memory for. */
