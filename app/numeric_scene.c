@@ -56,6 +56,7 @@ static void model_of_fixed(const dbo_experiment *e, uint32_t num_ranks, dbo_mode
 typedef struct allotment {
     const dbo_request_list *list;
     uint32_t block_size, num_steps; /* steps that its requests go on for */
+    uint32_t num_ranks;             /* that have as many blocks, it may be */
     int32_t next;                   /* first block that nobody has */
 } allotment;
 
@@ -77,10 +78,12 @@ static dbo_status allot(allotment *a, int32_t **out, dbo_error *err)
         for (int32_t b = 0; b < q->num_blocks && q->blocks; b++)
             named = (uint64_t)q->blocks[b] > named ? (uint64_t)q->blocks[b] : named;
     }
-    if (count * a->block_size > DBO_SCENE_MAX_CONTEXT || named > DBO_SCENE_MAX_CONTEXT)
-        return dbo_fail(err, DBO_LIMIT, "Compute with shorter contexts.",
-                        "the requests of a rank have %llu blocks of %u tokens: too many to compute",
-                        (unsigned long long)count, a->block_size);
+    uint64_t most = DBO_SCENE_MAX_CONTEXT / a->num_ranks;
+    if (count * a->block_size > most || named * a->block_size > most)
+        return dbo_fail(err, DBO_LIMIT, "Compute with shorter contexts, or fewer ranks.",
+                        "the requests of each of %u ranks have %llu blocks of %u tokens: too many "
+                        "to compute",
+                        a->num_ranks, (unsigned long long)count, a->block_size);
     int32_t *blocks = malloc((count + 1) * sizeof *blocks);
     if (!blocks)
         return dbo_fail_memory(err, "the blocks of requests");
@@ -139,8 +142,10 @@ static dbo_status fill_rank(dbo_numeric_scene *s, const dbo_workload *batch, uin
 {
     uint32_t num_ranks = s->config.data_parallel_size;
     size_t at = (size_t)first * num_ranks + rank;
-    allotment a = {
-        .list = batch->ranks[rank], .block_size = s->config.block_size, .num_steps = steps};
+    allotment a = {.list = batch->ranks[rank],
+                   .block_size = s->config.block_size,
+                   .num_steps = steps,
+                   .num_ranks = num_ranks};
     DBO_TRY(allot(&a, &s->blocks[at], err));
     for (uint32_t step = 0; step < steps; step++, at += num_ranks) {
         s->pointers[at] = &s->lists[at];

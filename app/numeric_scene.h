@@ -22,7 +22,7 @@
 
 /* Beyond these a scene is refused with DBO_LIMIT: it would take minutes. */
 #define DBO_SCENE_MAX_TOKENS  4096u  /* of all ranks in a step */
-#define DBO_SCENE_MAX_CONTEXT 65536u /* of a rank's requests together */
+#define DBO_SCENE_MAX_CONTEXT 32768u /* in the KV caches of all ranks together */
 
 typedef struct dbo_numeric_scene {
     dbo_numeric_job job;
