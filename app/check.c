@@ -13,7 +13,6 @@
 #define MAX_LATE_RANKS    4u
 #define MAX_SPANS_TO_VARY 400000u /* larger runs are looked at in the order that they have */
 #define SLOW_EXPERTS      10u /* rows are compared once more with experts so many times as slow */
-#define UNFOLDED_RANKS    8u  /* so many ranks are simulated each by itself */
 
 typedef struct checking {
     const dbo_check_job *job;
@@ -76,7 +75,7 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
     fresh_fault(c);
     options->fault = &c->fault;
     options->io = true;
-    options->unfolded = c->job->experiment->config.data_parallel_size <= UNFOLDED_RANKS;
+    options->unfolded = c->job->experiment->config.data_parallel_size <= DBO_CHECK_UNFOLDED_RANKS;
     options->attach = attach;
     options->attach_self = c;
     options->cancelled = c->job->cancelled;
@@ -367,14 +366,16 @@ dbo_status dbo_check_experiment(const dbo_check_job *job, dbo_check_report *out,
     dbo_findings_init(&out->findings);
     dbo_strbuf_init(&out->notes);
     declare_buffers(&c);
-    dbo_status status = check_given(&c, err);
-    if (status == DBO_OK && out->status == DBO_OK) {
-        note_shown(&c);
-        DBO_TRY_GOTO(check_others(&c, err), done);
-        DBO_TRY_GOTO(check_rows(&c, err), done);
-        DBO_TRY_GOTO(check_turns(&c, err), done);
+    dbo_status (*const parts[])(checking * c, dbo_error * err) = {check_given, check_others,
+                                                                  check_rows, check_turns};
+    dbo_status status = DBO_OK;
+    for (uint32_t i = 0; i < 4 && status == DBO_OK && out->status == DBO_OK; i++) {
+        status = parts[i](&c, err);
+        if (status == DBO_OK && job->cancelled && job->cancelled(job->cancelled_arg))
+            status = dbo_fail(err, DBO_CANCELLED, NULL, "interrupted");
     }
-done:
+    if (status == DBO_OK && out->status == DBO_OK)
+        note_shown(&c);
     if (status == DBO_OK && (out->findings.failed || out->notes.failed))
         status = dbo_fail_memory(err, "what was found");
     dbo_findings_sort(&out->findings);

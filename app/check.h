@@ -20,6 +20,8 @@
 #include "core/log.h"
 #include "core/strbuf.h"
 
+#define DBO_CHECK_UNFOLDED_RANKS 8u /* so many ranks are simulated each by itself */
+
 typedef struct dbo_check_job {
     const dbo_experiment *experiment;
     bool all_speed;               /* performance findings of any size */

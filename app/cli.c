@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define HELP_COLUMNS 79u /* as argp has */
@@ -128,6 +129,28 @@ int dbo_cli_end(void)
 {
     dbo_error err = {0};
     return dbo_output_flush_stdout(&err) == DBO_OK ? DBO_EXIT_OK : dbo_cli_fail(&err);
+}
+
+static dbo_status check_output(const char *option, const char *path, const char *input,
+                               dbo_error *err)
+{
+    struct stat to, from;
+    if (!path)
+        return DBO_OK;
+    if (path[0] == '\0')
+        return dbo_fail(err, DBO_INVALID, NULL, "%s needs the name of a file", option);
+    if (!input || stat(path, &to) != 0 || stat(input, &from) != 0 || !S_ISREG(to.st_mode) ||
+        to.st_dev != from.st_dev || to.st_ino != from.st_ino)
+        return DBO_OK;
+    return dbo_fail(err, DBO_INVALID, "Give it a file of its own.",
+                    "%s would replace %.300s, which is read", option, input);
+}
+
+dbo_status dbo_cli_check_outputs(const char *json_path, const char *trace_path, const char *input,
+                                 dbo_error *err)
+{
+    DBO_TRY(check_output("--json", json_path, input, err));
+    return check_output("--trace", trace_path, input, err);
 }
 
 dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const char *trace_path,

@@ -72,8 +72,10 @@ int dbo_cli_fail_usage(const dbo_error *err);
 /* Flushes stdout: a reader that went away is no error, a full disk is. Returns the exit code. */
 int dbo_cli_end(void);
 
-/* Opens the files of --json and --trace, of which either may be NULL (not asked for), and refuses
- * one file for both. The caller discards what is open, also on failure. */
+/* Are --json and --trace (NULL: not asked for) files, and other ones than `input`? */
+dbo_status dbo_cli_check_outputs(const char *json_path, const char *trace_path, const char *input,
+                                 dbo_error *err);
+/* Opens them, and refuses one file for both. The caller discards what is open, also on failure. */
 dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const char *trace_path,
                                 dbo_output *trace, dbo_error *err);
 

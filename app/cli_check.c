@@ -206,11 +206,11 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
         dbo_strbuf_printf(&line, "; rows of %llu tokens computed with DBO and without",
                           (unsigned long long)report->rows);
     dbo_strbuf_add(text, count > 0 ? "\n" : "");
-    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
+    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
     if (report->no_rows[0]) {
         dbo_strbuf_clear(&line);
         dbo_strbuf_printf(&line, "rows were not compared: %s", report->no_rows);
-        dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
+        dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
     }
     text->failed = text->failed || line.failed;
     dbo_strbuf_fini(&line);
@@ -223,8 +223,8 @@ static dbo_status print_report(const check_arguments *arguments, const dbo_check
     if (dbo_output_names_stdout(arguments->json) || dbo_output_names_stdout(arguments->trace))
         return DBO_OK;
     dbo_strbuf_init(&text);
-    dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_width());
-    dbo_findings_text(&report->findings, dbo_cli_width(), &text);
+    dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_text_width());
+    dbo_findings_text(&report->findings, dbo_cli_text_width(), &text);
     summarise(arguments, report, &text);
     dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
     if (status == DBO_OK)
@@ -252,8 +252,9 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
         const dbo_span *span = dbo_trace_span(&run->trace, i);
         one.end_ns = span->end_ns > one.end_ns ? span->end_ns : one.end_ns;
     }
-    if (!run->results) {
-        one.num_ranks = 1;
+    if (!run->results) { /* nor are its ranks known, unless each was simulated by itself */
+        uint32_t ranks = experiment->config.data_parallel_size;
+        one.num_ranks = ranks <= DBO_CHECK_UNFOLDED_RANKS ? ranks : 1;
         one.ranks = NULL;
     }
     if (!dbo_trace_json_write(&one, 1, output->file)) {
@@ -261,6 +262,28 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
         return dbo_fail_memory(err, "the trace's names");
     }
     return dbo_output_commit(output, err);
+}
+
+/* Nothing was found: has the fault had an occasion to show? */
+static dbo_status check_reached(const check_arguments *arguments, const dbo_experiment *experiment,
+                                const dbo_check_report *report, dbo_error *err)
+{
+    const dbo_fault *fault = &experiment->fault;
+    uint32_t ranks = experiment->config.data_parallel_size;
+    if (!experiment->has_fault)
+        return DBO_OK;
+    const dbo_fault_info info = dbo_fault_describe(fault->id);
+    if (report->fault_reached && (info.outcome != DBO_FAULT_ROWS || report->rows > 0))
+        return DBO_OK;
+    if (report->fault_reached)
+        return dbo_fail(err, DBO_INVALID, "Check fewer tokens, or shorter contexts.",
+                        "%s: %s shows in rows alone, and they were not compared",
+                        arguments->script.path, info.name);
+    if (fault->rank >= ranks)
+        return dbo_fail(err, DBO_INVALID, NULL, "%s has %u rank%s: there is no rank %u for %s",
+                        arguments->script.path, ranks, plural(ranks), fault->rank, info.name);
+    return dbo_fail(err, DBO_INVALID, "dbo check --fault NAME alone runs the fault's own scene.",
+                    "%s cannot reach the fault %s", arguments->script.path, info.name);
 }
 
 /* Writes and prints what there is; returns the exit code. */
@@ -282,13 +305,10 @@ static int conclude(const check_arguments *arguments, const dbo_experiment *expe
         return code;
     if (report->status != DBO_OK)
         return dbo_cli_fail(&report->error);
-    if (experiment->has_fault && !report->fault_reached) {
-        dbo_fail(&err, DBO_INVALID, "dbo check --fault NAME alone runs the fault's own scene.",
-                 "%s cannot reach the fault %s", arguments->script.path,
-                 dbo_fault_describe(experiment->fault.id).name);
-        return dbo_cli_fail_usage(&err);
-    }
-    return report->findings.count > 0 ? DBO_EXIT_FINDINGS : DBO_EXIT_OK;
+    if (report->findings.count > 0)
+        return DBO_EXIT_FINDINGS;
+    return check_reached(arguments, experiment, report, &err) == DBO_OK ? DBO_EXIT_OK
+                                                                        : dbo_cli_fail_usage(&err);
 }
 
 static int run_script(const dbo_cli *cli, const check_arguments *arguments,
@@ -330,7 +350,9 @@ static dbo_status check_arguments_fit(const check_arguments *arguments, dbo_erro
     if (dbo_output_names_stdout(arguments->json) && dbo_output_names_stdout(arguments->trace))
         return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
                         "--json and --trace cannot both go to the standard output");
-    return DBO_OK;
+    return dbo_cli_check_outputs(arguments->json, arguments->trace,
+                                 arguments->program ? arguments->program : arguments->script.path,
+                                 err);
 }
 
 int dbo_command_check(int argc, char **argv)

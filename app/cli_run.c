@@ -212,7 +212,7 @@ static dbo_status check_arguments(const dbo_run_arguments *arguments, dbo_error 
         return dbo_fail(err, DBO_INVALID, NULL,
                         "--step prints to the standard output, which --%s takes for itself",
                         json ? "json" : "trace");
-    return DBO_OK;
+    return dbo_cli_check_outputs(arguments->json, arguments->trace, arguments->script.path, err);
 }
 
 static dbo_status show(const dbo_cli *cli, const dbo_run_arguments *arguments,
@@ -239,7 +239,10 @@ static int run_experiment(const dbo_cli *cli, const dbo_run_arguments *arguments
 {
     dbo_error err = {0};
     dbo_outcome outcome;
-    const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted, .log = &cli->log};
+    dbo_fault fault = experiment->fault;
+    const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted,
+                                          .log = &cli->log,
+                                          .fault = experiment->has_fault ? &fault : NULL};
     dbo_status status = dbo_layers_check(&arguments->layers, experiment->num_layers, &err);
     if (status != DBO_OK)
         return dbo_cli_fail_usage(&err);
@@ -248,6 +251,9 @@ static int run_experiment(const dbo_cli *cli, const dbo_run_arguments *arguments
         status = show(cli, arguments, &outcome, outputs, &err);
         dbo_outcome_fini(&outcome);
     }
+    if (status == DBO_OK && experiment->has_fault && fault.reached == 0)
+        fprintf(stderr, "dbo: warning: the fault %s made no difference: this run cannot reach it\n",
+                dbo_fault_describe(fault.id).name);
     return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(&err);
 }
 

@@ -39,6 +39,9 @@ static error_t set_executor(dbo_script_arguments *arguments, const char *word)
 static error_t set_fault(dbo_script_arguments *arguments, const char *word)
 {
     dbo_fault fault;
+    if (arguments->fault)
+        return mistake(arguments, NULL, "--fault is given twice; a run has one, %s",
+                       arguments->fault);
     if (dbo_fault_parse(&fault, word, &arguments->err) != DBO_OK)
         return EINVAL;
     arguments->fault = word;

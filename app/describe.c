@@ -118,6 +118,12 @@ static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
         dbo_strbuf_printf(out, ", executor %s", config_word(config, "executor"));
 }
 
+static void describe_fault(const dbo_experiment *e, dbo_strbuf *out)
+{
+    const dbo_fault_info info = dbo_fault_describe(e->fault.id);
+    dbo_strbuf_printf(out, "%s: %s", info.name, info.what);
+}
+
 /* A line of `describe`, wrapped behind its label. */
 static void add_line(void (*describe)(const dbo_experiment *e, dbo_strbuf *out), const char *label,
                      const dbo_experiment *e, uint32_t width, dbo_strbuf *out)
@@ -136,4 +142,6 @@ void dbo_experiment_describe(const dbo_experiment *experiment, uint32_t width, d
     add_line(describe_cluster, "Cluster  ", experiment, width, out);
     add_line(describe_batch, "Batch    ", experiment, width, out);
     add_line(describe_config, "Config   ", experiment, width, out);
+    if (experiment->has_fault)
+        add_line(describe_fault, "Fault    ", experiment, width, out);
 }

@@ -163,6 +163,8 @@ static void put_experiment(dbo_json_writer *out, const dbo_experiment *experimen
     dbo_json_member_int(out, "data_parallel_size", experiment->config.data_parallel_size);
     dbo_json_member_int(out, "ep_size", experiment->ep_size);
     dbo_json_member_int(out, "seed", experiment->seed);
+    dbo_json_member_string(
+        out, "fault", experiment->has_fault ? dbo_fault_describe(experiment->fault.id).name : NULL);
     dbo_json_close(out);
 }
 

@@ -34,9 +34,11 @@ static dbo_status a2a_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle 
 {
     dbo_fault_seam *m = self;
     uint32_t ubatch = dbo_op_id_ubatch(args->id);
-    if (ubatch > 0)
+    dbo_a2a_caps caps;
+    m->inner.a2a->caps(m->inner.a2a_self, &caps);
+    if (caps.has_hook && m->in_flight++ > 0)
         dbo_fault_strikes(m->fault, DBO_FAULT_ONE_QP);
-    if (ubatch > 1)
+    if (ubatch > 1 && caps.max_in_flight > 0)
         dbo_fault_strikes(m->fault, DBO_FAULT_LL_THREE_IN_FLIGHT);
     if (dbo_fault_is(m->fault, DBO_FAULT_TWO_SLOT_HANDLES) && ubatch >= HANDLE_SLOTS)
         return refuse(m, DBO_LIMIT, "Size the back end's slots by the number of ubatches.",
@@ -52,7 +54,8 @@ static dbo_status a2a_counts(void *self, dbo_a2a_handle handle)
 
 static dbo_status a2a_finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
 {
-    const dbo_fault_seam *m = self;
+    dbo_fault_seam *m = self;
+    m->in_flight -= m->in_flight > 0;
     return m->inner.a2a->finish(m->inner.a2a_self, handle, stream);
 }
 

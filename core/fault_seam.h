@@ -21,7 +21,8 @@
 typedef struct dbo_fault_seam {
     dbo_fault *fault;
     dbo_seam inner;
-    bool has_handle; /* the library has been used */
+    bool has_handle;    /* the library has been used */
+    uint32_t in_flight; /* transfers that have been posted and not finished, where they must be */
     dbo_error refusal;
 } dbo_fault_seam;
 

@@ -26,8 +26,7 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
     runner->deployment = deployment;
     if (seam->a2a)
         seam->a2a->caps(seam->a2a_self, &runner->caps);
-    if (!runner->caps.capturable &&
-        dbo_fault_strikes(deployment->fault, DBO_FAULT_HOST_SYNC_IN_CAPTURE))
+    if (dbo_fault_is(deployment->fault, DBO_FAULT_HOST_SYNC_IN_CAPTURE))
         runner->caps.capturable = true;
     bool linear = deployment->model && deployment->model->attention == DBO_ATTENTION_LINEAR;
     dbo_vote_rules_from_config(&runner->rules, deployment->config, runner->caps.capturable, linear);
@@ -294,6 +293,8 @@ static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t st
                            dbo_step_result *result, dbo_error *err)
 {
     dbo_wrapper_reset_peaks(&runner->wrapper);
+    if (result->decision.graph_mode == DBO_GRAPH_FULL && runner->caps.needs_host_sync)
+        dbo_fault_strikes(runner->deployment->fault, DBO_FAULT_HOST_SYNC_IN_CAPTURE);
     dbo_status status = dbo_wrapper_run(&runner->wrapper, plan, step, result->decision.graph_mode,
                                         &result->ran, err);
     const dbo_seam *seam = &runner->rank->seam;

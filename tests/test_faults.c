@@ -220,6 +220,55 @@ static void what_cannot_be_reached(void **state)
     expect_sentence("dbo check --fault late-rank:rang=1", 2, "takes rank, us, not 'rang'");
 }
 
+/* Nothing that could go wrong is there: no graph, no buffers to hold, one transfer at a time, rows
+ * that are not compared. */
+static void what_makes_no_difference(void **state)
+{
+    (void)state;
+    static const char *const prefill = DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-prefill.lua";
+    static const char *const decode = DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-decode.lua";
+    char line[512];
+    static const char *const inert[] = {"host-sync-in-capture", "ll-three-in-flight", "one-qp"};
+    for (size_t i = 0; i < sizeof inert / sizeof inert[0]; i++) {
+        snprintf(line, sizeof line, "dbo check %s --fault %s", prefill, inert[i]);
+        expect_sentence(line, 2, "cannot reach the fault");
+    }
+    snprintf(line, sizeof line, "dbo check %s --fault one-qp", decode);
+    expect_sentence(line, 2, "cannot reach the fault one-qp");
+    snprintf(line, sizeof line, "dbo check %s --fault unsorted-outputs", decode);
+    expect_sentence(line, 2, "shows in rows alone");
+    expect_sentence("dbo check --fault late-rank:rank=9", 2, "there is no rank 9");
+    expect_sentence("dbo check --fault late-rank --fault one-qp", 2, "given twice");
+    snprintf(line, sizeof line, "dbo run %s --fault no-comm-wait", decode);
+    expect_sentence(line, 0, "made no difference");
+    assert_non_null(strstr(printed, "Fault    no-comm-wait: "));
+}
+
+/* What stands in for a read script is not written over it. */
+static void a_script_is_not_replaced(void **state)
+{
+    (void)state;
+    put_file("s.lua", "return nil\n");
+    expect_sentence("dbo check s.lua --json s.lua", 2, "would replace s.lua");
+    expect_sentence("dbo check s.lua --trace ./s.lua", 2, "would replace s.lua");
+    expect_sentence("ln -sf s.lua l.lua; dbo run s.lua --json l.lua", 2, "would replace s.lua");
+    put_file("p.json", "{}");
+    expect_sentence("dbo check --program p.json --json p.json", 2, "would replace p.json");
+    expect_sentence("dbo check s.lua --json ''", 2, "--json needs the name of a file");
+}
+
+/* The signal comes as soon as it can; whatever the check is at, it ends as interrupted. */
+static void an_interrupted_check(void **state)
+{
+    (void)state;
+    char program[] = DBO_PROGRAM, check[] = "check",
+         script[] = DBO_SOURCE_DIR "/scripts/faults/graph-key-first-two.lua", json[] = "--json",
+         file[] = "i.json";
+    char *const arguments[] = {program, check, script, json, file, NULL};
+    assert_int_equal(run_and_signal(arguments, catches_interrupts, SIGINT), 130);
+    assert_int_not_equal(access(path_of("i.json").text, F_OK), 0);
+}
+
 /* Scripts switch faults on, too. */
 static void from_lua(void **state)
 {
@@ -278,6 +327,9 @@ int main(void)
         cmocka_unit_test(every_fault),
         cmocka_unit_test(look_alikes),
         cmocka_unit_test(what_cannot_be_reached),
+        cmocka_unit_test(what_makes_no_difference),
+        cmocka_unit_test(a_script_is_not_replaced),
+        cmocka_unit_test(an_interrupted_check),
         cmocka_unit_test(from_lua),
         cmocka_unit_test(lost_time_is_true),
     };
