@@ -62,16 +62,13 @@ static dbo_status a2a_finish(void *self, dbo_a2a_handle handle, dbo_stream strea
 static void a2a_abort(void *self)
 {
     const dbo_fault_seam *m = self;
-    if (m->inner.a2a->abort)
-        m->inner.a2a->abort(m->inner.a2a_self);
+    m->inner.a2a->abort(m->inner.a2a_self);
 }
 
 static const dbo_a2a_ops a2a_table = {.caps = a2a_caps,
                                       .set_sms = a2a_set_sms,
                                       .post = a2a_post,
-                                      .counts = a2a_counts,
-                                      .finish = a2a_finish,
-                                      .abort = a2a_abort};
+                                      .finish = a2a_finish};
 
 /* ---- the device ---- */
 
@@ -186,6 +183,9 @@ void dbo_fault_seam_wrap(dbo_fault_seam *machine, dbo_fault *fault, dbo_seam *se
     seam->device_self = machine;
     if (!seam->a2a)
         return;
-    seam->a2a = &a2a_table;
+    machine->a2a = a2a_table;
+    machine->a2a.counts = seam->a2a->counts ? a2a_counts : NULL;
+    machine->a2a.abort = seam->a2a->abort ? a2a_abort : NULL;
+    seam->a2a = &machine->a2a;
     seam->a2a_self = machine;
 }

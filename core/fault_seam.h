@@ -21,6 +21,7 @@
 typedef struct dbo_fault_seam {
     dbo_fault *fault;
     dbo_seam inner;
+    dbo_a2a_ops a2a;    /* without what the inner one lacks */
     bool has_handle;    /* the library has been used */
     uint32_t in_flight; /* transfers that have been posted and not finished, where they must be */
     dbo_error refusal;

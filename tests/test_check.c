@@ -307,6 +307,31 @@ static void results_are_held(void **state)
     }
 }
 
+/* The combine's own read of what its dispatch has left is of the handle, which lies elsewhere. */
+static void a_handle_is_no_result(void **state)
+{
+    (void)state;
+    const dbo_check_buffer buffer = {.buffer = 1, .handle = true};
+    const dbo_a2a_caps caps = {.has_hook = true, .max_in_flight = 2, .shared_results = true};
+    for (uint32_t declared = 0; declared < 2; declared++) {
+        const dbo_check_options options = {.buffers = &buffer, .num_buffers = declared};
+        check_world w;
+        dbo_findings findings;
+        check_world_open_with(&w, &options, caps, 1);
+        for (uint32_t u = 0; u < 3; u++)
+            check_finish_on(&w, 0, check_post(&w, 0, COMPUTE, DBO_A2A_DISPATCH, u, NONE, 1 + u),
+                            COMPUTE);
+        check_finish_on(&w, 0, check_post(&w, 0, COMPUTE, DBO_A2A_COMBINE, 0, 1, 4), COMPUTE);
+        check_world_close(&w, DBO_OK, &findings);
+        if (declared)
+            expect_none(&findings);
+        else
+            expect_one(&findings, DBO_FINDING_OVERSUBSCRIBED,
+                       "DISPATCH of ubatch 2 (layer 0) clears",
+                       "COMBINE of ubatch 0 (layer 0) before the post of DISPATCH of ubatch 2");
+    }
+}
+
 static void a_slot_overwritten_in_use(void **state)
 {
     (void)state;
@@ -422,6 +447,7 @@ int main(void)
         cmocka_unit_test(the_cache_is_written_first),
         cmocka_unit_test(a_queue_has_a_depth),
         cmocka_unit_test(results_are_held),
+        cmocka_unit_test(a_handle_is_no_result),
         cmocka_unit_test(a_slot_overwritten_in_use),
         cmocka_unit_test(a_rank_that_does_not_post),
         cmocka_unit_test(ranks_that_mean_different_transfers),

@@ -215,6 +215,9 @@ static void what_cannot_be_reached(void **state)
     expect_sentence("dbo check " DBO_SOURCE_DIR
                     "/scripts/workloads/deepseek-v3-decode.lua --fault no-comm-wait",
                     2, "cannot reach the fault no-comm-wait");
+    /* two ubatches' results fit into two buffers */
+    expect_sentence("dbo check --fault ll-three-in-flight --set ubatch_size=2", 2,
+                    "cannot reach the fault ll-three-in-flight");
     expect_sentence("dbo check --fault no-com-wait", 2, "did you mean 'no-comm-wait'?");
     expect_sentence("dbo check --fault late-rank:rank=x", 2, "rank of fault late-rank");
     expect_sentence("dbo check --fault late-rank:rang=1", 2, "takes rank, us, not 'rang'");

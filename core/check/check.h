@@ -2,8 +2,8 @@
  *
  * A checker watches the calls that ranks make through their seams (recorder.h), whatever the back
  * end, and works out what is ordered before what. It reports what may go wrong in any order of
- * completion that those calls allow, not only in the one that was met. It knows calls and nothing
- * else: not the schedule, not the machine, no setting.
+ * completion that those calls allow, not only in the one that was met. It knows calls, and what a
+ * back end says that it can hold (dbo_a2a_caps), and nothing else: not the schedule, no setting.
  *
  *     dbo_checker *checker = dbo_checker_create(&options, &err);
  *     dbo_checker_attach(checker, &seam, &err);     // each rank's, before dbo_rank_init

@@ -140,7 +140,7 @@ void check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t 
         if (!t)
             continue;
         dbo_tenancy_read(&rank->memory, t, place_of(t, call, access), access->bytes, &touch, clock);
-        if (rank->caps.max_in_flight > 0)
+        if (rank->caps.max_in_flight > 0 && !rank->buffers[access->buffer].handle)
             check_result_read(rank, t, &touch);
         if (rank->capturing)
             keep_captured(rank, t, call->id, false);

@@ -40,7 +40,8 @@ typedef struct check_transfer {
     dbo_clock done;   /* over at its end */
 } check_transfer;
 
-/* A result of a communicator: in its buffers until so many later posts have come. */
+/* A result of a communicator: in its buffers until so many later posts have come. Its rows are; the
+ * handle that a dispatch leaves is memory of the ubatch's. */
 typedef struct check_result {
     uint32_t number; /* of the transfer; 0: none */
     uint32_t dim, tick;

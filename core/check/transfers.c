@@ -102,17 +102,17 @@ static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock 
         check_op_text(rank, oldest->id, other, sizeof other);
         op_of(rank, &f, oldest->id, call->id);
     }
-    snprintf(
-        f.what, sizeof f.what,
-        "%s is posted while %u others are under way, %s among them; the queue takes %u at once",
-        text, busy, other, depth);
+    snprintf(f.what, sizeof f.what,
+             "%s is posted while %s is under way: the queue takes %u at once, not %u", text, other,
+             depth, busy + 1);
     snprintf(f.missing_edge, sizeof f.missing_edge, "the receive of %s before the post", other);
     snprintf(f.fix, sizeof f.fix, "%s", "Receive one transfer before the next is posted.");
     dbo_findings_add(&rank->checker->findings, &f);
 }
 
+/* `first`: what should have been over before the post of `by`; of the result itself if `of_it`. */
 static void report_cleared(check_rank *rank, const check_result *result, dbo_op_id by,
-                           dbo_op_id reader)
+                           const char *first, bool of_it)
 {
     char cleared[64], clearing[64];
     dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, by);
@@ -124,12 +124,8 @@ static void report_cleared(check_rank *rank, const check_result *result, dbo_op_
         "%s clears the buffer that holds the result of %s, which is still in use: the back end "
         "holds %u results",
         clearing, cleared, rank->caps.max_in_flight);
-    if (reader)
-        snprintf(f.missing_edge, sizeof f.missing_edge, "%s before the post of %s",
-                 dbo_op_kind_name(dbo_op_id_kind(reader)), clearing);
-    else
-        snprintf(f.missing_edge, sizeof f.missing_edge, "the receive of %s before the post of %s",
-                 cleared, clearing);
+    snprintf(f.missing_edge, sizeof f.missing_edge, "%s%s before the post of %s", first,
+             of_it ? cleared : "", clearing);
     snprintf(f.fix, sizeof f.fix,
              "Hold at most %u results, or give each ubatch a back end of its own.",
              rank->caps.max_in_flight);
@@ -137,7 +133,7 @@ static void report_cleared(check_rank *rank, const check_result *result, dbo_op_
 }
 
 /* The new transfer takes the place of the one that is max_in_flight before it, whose readers must
- * be over at `clock`; its own reads (a combine's, of its dispatch's handle) are. */
+ * be over at `clock`; its own reads are. */
 static void hold_result(check_rank *rank, const check_transfer *t, const dbo_clock *clock)
 {
     uint32_t most = rank->caps.max_in_flight;
@@ -147,13 +143,14 @@ static void hold_result(check_rank *rank, const check_transfer *t, const dbo_clo
     uint32_t n = rank->num_held[comm]++;
     if (n >= most) {
         check_result *old = &rank->held[comm][(n - most) % CHECK_HELD];
-        bool in_use = !dbo_clock_has(&t->before, old->dim, old->tick);
+        bool received = dbo_clock_has(&t->before, old->dim, old->tick), in_use = !received;
         for (uint32_t d = 0; d < DBO_CLOCK_DIMS; d++)
             in_use = in_use || !dbo_clock_has(clock, d, old->readers.at[d]);
         old->cleared = true;
         old->cleared_by = t->id;
         if (in_use)
-            report_cleared(rank, old, t->id, 0);
+            report_cleared(rank, old, t->id, received ? "the last read of " : "the receive of ",
+                           true);
     }
     rank->held[comm][n % CHECK_HELD] =
         (check_result){.number = t->number, .id = t->id, .dim = t->dim, .tick = t->tick};
@@ -167,8 +164,11 @@ void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_t
             check_result *result = &rank->held[comm][i];
             if (result->number != number)
                 continue;
-            if (result->cleared)
-                report_cleared(rank, result, result->cleared_by, touch->id);
+            if (result->cleared) {
+                char reader[64];
+                check_op_text(rank, touch->id, reader, sizeof reader);
+                report_cleared(rank, result, result->cleared_by, reader, false);
+            }
             if (result->readers.at[touch->dim] < touch->tick)
                 result->readers.at[touch->dim] = touch->tick;
             return;
