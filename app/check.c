@@ -291,9 +291,9 @@ static dbo_status check_turns(checking *c, dbo_error *err)
     dbo_protocol_options_init(&options, result->cut.num_ubatches);
     dbo_status status = dbo_protocol_from_program(&options, layer, &why);
     dbo_plan_fini(&plan);
-    if (status == DBO_OK && dbo_fault_is(fault, DBO_FAULT_LOST_WAKEUP)) {
-        status = dbo_protocol_set_fault(&options, "lost-wakeup", &why);
-        c->report->fault_reached = true;
+    if (dbo_fault_is(fault, DBO_FAULT_LOST_WAKEUP)) { /* what misbehaves is the model itself */
+        options.mutant = DBO_PROTOCOL_LATE_CLEAR;
+        c->report->fault_reached = status == DBO_OK;
     }
     if (status == DBO_OK)
         status = dbo_protocol_explore(&options, &found, &why);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # blind.sh ROOT CC: the checker cannot know which fault is on. No file of core/check gets to see
 # core/faults.h, itself or through another header; no line of it, preprocessed, has the name of
-# anything of a fault; and no object made of it needs a symbol of them. One line a finding; exit 1
-# if there is any.
+# anything of a fault, or of a fault itself; and no object made of it needs a symbol of them. One
+# line a finding; exit 1 if there is any.
 #
 # Objects are made here, plain ones: those of a build may be the linker's and not nm's to read.
 set -u
@@ -35,6 +35,9 @@ for file in core/check/*.c core/check/*.h; do
     for name in $(grep -v '^#' "$work/text" | grep -owE '(dbo|DBO)_(fault|FAULT)[A-Za-z0-9_]*' |
         sort -u); do
         say "$file" "has $name"
+    done
+    for name in $(sed -n 's/^ *X([A-Z_]*, "\([a-z-]*\)".*/\1/p' core/faults.h); do
+        grep -v '^#' "$work/text" | grep -qF -e "\"$name\"" && say "$file" "knows $name by its name"
     done
     case $file in *.h) continue ;; esac
     compile -c "$file" -o "$work/object.o" || say "$file" "cannot be compiled"

@@ -34,6 +34,8 @@ expect "an include through another header" 1 'core/check/perf.c: includes core/f
 echo 'struct dbo_fault; void dbo_check_look(const struct dbo_fault *fault);' \
     >>"$tree/core/check/check.h"
 expect "a type of the interface" 1 'core/check/check.h: has dbo_fault$'
+echo 'extern const char *what; const char *what = "lost-wakeup";' >>"$tree/core/check/rules.c"
+expect "a name" 1 'core/check/rules.c: knows lost-wakeup by its name'
 {
     echo 'int told(int id) __asm__("dbo_fault_describe");'
     echo 'int look(void); int look(void) { return told(0); }'

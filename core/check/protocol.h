@@ -14,7 +14,7 @@
  *
  *     dbo_protocol_options options;
  *     dbo_protocol_options_init(&options, 2);           a ping-pong of two with hooks
- *     DBO_TRY(dbo_protocol_set_fault(&options, "lost-wakeup", err));
+ *     options.mutant = DBO_PROTOCOL_LATE_CLEAR;         none: the protocol as it is
  *     DBO_TRY(dbo_protocol_explore(&options, &result, err));
  *     if (result.finding != DBO_PROTOCOL_SOUND)
  *         dbo_protocol_print(&options, &result, &out);  the interleaving, a line a step
@@ -155,10 +155,6 @@ dbo_status dbo_protocol_add(dbo_protocol_program *program, dbo_protocol_code cod
 /* What the protocol sees of a schedule: yields and hooks; all between two of them is one WORK. */
 dbo_status dbo_protocol_from_program(dbo_protocol_options *options, const dbo_program *program,
                                      dbo_error *err);
-/* "lost-wakeup", "uneven-yields", "ubatch-error-parks-siblings": makes the options misbehave that
- * way; the second and the third rewrite programs (one yield more of the last ubatch; a failure of
- * ubatch 0 after its first yield). DBO_INVALID: another name. */
-dbo_status dbo_protocol_set_fault(dbo_protocol_options *options, const char *name, dbo_error *err);
 
 /* Explores; DBO_OK whether or not there is a finding. Deterministic. DBO_INVALID, DBO_LIMIT (more
  * than max_states), DBO_NO_MEMORY; then the result holds nothing. */
@@ -176,6 +172,5 @@ const char *dbo_protocol_place_words(uint8_t place);
 const char *dbo_protocol_finding_name(dbo_protocol_finding finding);
 const char *dbo_protocol_finding_text(dbo_protocol_finding finding);
 const char *dbo_protocol_mutant_name(dbo_protocol_mutant mutant);
-const char *dbo_protocol_mutant_text(dbo_protocol_mutant mutant);
 
 #endif

@@ -1,11 +1,5 @@
-/* protocol_options.c: what to explore: the built-in ping-pong, a schedule, a fault.
- *
- * A fault is either a wrong variant of the protocol or a rewrite of the programs; uneven yields are
- * the latter, so the explorer has nothing to know them by.
- */
+/* protocol_options.c: what to explore: the built-in ping-pong, or a schedule. */
 #include "core/check/protocol.h"
-
-#include <string.h>
 
 void dbo_protocol_options_init(dbo_protocol_options *o, uint32_t num_ubatches)
 {
@@ -57,46 +51,4 @@ dbo_status dbo_protocol_from_program(dbo_protocol_options *o, const dbo_program 
         }
     }
     return DBO_OK;
-}
-
-/* Puts `code` into the program at `at`. */
-static dbo_status insert(dbo_protocol_program *program, uint32_t at, dbo_protocol_code code,
-                         dbo_error *err)
-{
-    if (program->num == DBO_PROTOCOL_MAX_CODES)
-        return dbo_fail(err, DBO_LIMIT, NULL, "the program has no room for one step more");
-    memmove(program->codes + at + 1, program->codes + at, program->num - at);
-    program->codes[at] = (uint8_t)code;
-    program->num++;
-    return DBO_OK;
-}
-
-static uint32_t after_first_yield(const dbo_protocol_program *program)
-{
-    for (uint32_t i = 0; i < program->num; i++)
-        if (program->codes[i] == DBO_PROTOCOL_YIELD)
-            return i + 1;
-    return program->num;
-}
-
-dbo_status dbo_protocol_set_fault(dbo_protocol_options *o, const char *name, dbo_error *err)
-{
-    static const char *const names[] = {"lost-wakeup", "uneven-yields",
-                                        "ubatch-error-parks-siblings"};
-    if (strcmp(name, names[0]) == 0) {
-        o->mutant = DBO_PROTOCOL_LATE_CLEAR;
-        return DBO_OK;
-    }
-    if (strcmp(name, names[1]) == 0) {
-        dbo_protocol_program *last = &o->programs[o->num_ubatches - 1];
-        return insert(last, last->num, DBO_PROTOCOL_YIELD, err);
-    }
-    if (strcmp(name, names[2]) == 0) {
-        o->mutant = DBO_PROTOCOL_PARK_SIBLINGS;
-        return insert(&o->programs[0], after_first_yield(&o->programs[0]), DBO_PROTOCOL_FAIL, err);
-    }
-    return dbo_fail(err, DBO_INVALID,
-                    "The protocol's are lost-wakeup, uneven-yields and "
-                    "ubatch-error-parks-siblings.",
-                    "'%s' is not a fault of the hand-off protocol", name);
 }

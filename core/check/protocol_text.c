@@ -54,11 +54,6 @@ const char *dbo_protocol_mutant_name(dbo_protocol_mutant mutant)
     return mutant < DBO_PROTOCOL_MUTANT_COUNT ? mutants[mutant].name : "?";
 }
 
-const char *dbo_protocol_mutant_text(dbo_protocol_mutant mutant)
-{
-    return mutant < DBO_PROTOCOL_MUTANT_COUNT ? mutants[mutant].text : "?";
-}
-
 /* ---- why ---- */
 
 typedef struct sentence {
