@@ -101,8 +101,7 @@ static void find_broken_rules(const checking *c)
         const dbo_step_result *result = &run->results[i];
         uint32_t rank = run->first_rank[i];
         const dbo_request_list *list = c->job->experiment->batch.ranks[rank];
-        if (i == 0 && result->decision.should_ubatch &&
-            result->decision.graph_mode == DBO_GRAPH_FULL)
+        if (i == 0 && result->ran == DBO_GRAPH_FULL)
             dbo_check_graph_rule(run->vote, c->job->experiment->config.data_parallel_size,
                                  result->decision.num_tokens_padded, result->cut.num_ubatches,
                                  run->measured, &c->report->findings);
@@ -157,24 +156,15 @@ static uint32_t list_variations(const checking *c, variation *out)
     return count;
 }
 
-typedef struct exploration {
-    checking *checking;
-    const variation *variations;
-    int64_t late_ns;
-} exploration;
-
-static dbo_status run_variation(void *self, uint32_t order, dbo_findings *out, dbo_error *err)
+static dbo_status run_variation(checking *c, const variation *v, int64_t late_ns, dbo_error *err)
 {
-    exploration *x = self;
-    const variation *v = &x->variations[order];
-    dbo_simulated run;
+    dbo_simulated run = {0};
     uint32_t shown = 0;
     dbo_status ended;
     dbo_error ended_with;
     dbo_simulate_options options = {
-        .arrival = v->arrival, .late_rank = v->late_rank, .late_ns = v->late ? x->late_ns : 0};
-    (void)out; /* the report's own */
-    dbo_status status = run_checked(x->checking, &options, &run, &shown, &ended, &ended_with, err);
+        .arrival = v->arrival, .late_rank = v->late_rank, .late_ns = v->late ? late_ns : 0};
+    dbo_status status = run_checked(c, &options, &run, &shown, &ended, &ended_with, err);
     dbo_simulated_fini(&run);
     if (status == DBO_OK && ended != DBO_OK && ended != DBO_DEADLOCK)
         return dbo_fail(err, ended, ended_with.hint, "in another order: %s", ended_with.message);
@@ -185,15 +175,14 @@ static dbo_status check_others(checking *c, dbo_error *err)
 {
     variation variations[MAX_LATE_RANKS + 2];
     const dbo_simulated *run = &c->report->run;
-    exploration x = {.checking = c, .variations = variations};
-    uint32_t explored = 0, count = list_variations(c, variations);
+    uint32_t count = list_variations(c, variations);
     if (run->trace.num_spans > MAX_SPANS_TO_VARY)
         return DBO_OK;
-    x.late_ns = (int64_t)(run->metrics.step_us.value * 1000) / 4 + 1;
-    dbo_status status =
-        dbo_check_explore(run_variation, &x, count, 0, &c->report->findings, &explored, err);
-    c->report->orders += explored;
-    return status;
+    int64_t late_ns = (int64_t)(run->metrics.step_us.value * 1000) / 4 + 1;
+    for (uint32_t i = 0; i < count; i++)
+        DBO_TRY(run_variation(c, &variations[i], late_ns, err));
+    c->report->orders += count;
+    return DBO_OK;
 }
 
 /* ---- rows ---- */
@@ -208,18 +197,20 @@ static void deploy(void *self, dbo_deployment *deployment)
 static void add_rows(const checking *c, const dbo_numeric_report *rows)
 {
     dbo_finding f = dbo_finding_of(DBO_FINDING_ROWS);
+    bool wrong = false; /* something else is */
     if (!rows->differs)
         return;
+    for (uint32_t i = 0; i < c->report->findings.count; i++)
+        wrong = wrong || !dbo_finding_is_speed(c->report->findings.items[i].kind);
     f.rank = rows->rank;
     f.layer = rows->layer;
     f.step = rows->step;
     snprintf(f.what, sizeof f.what, "%s", rows->sentence);
     snprintf(
         f.fix, sizeof f.fix, "%s",
-        c->report->findings.count > 0
-            ? "See what else was found: it is probably the cause."
-            : "Look for what the split does otherwise than the whole batch: metadata, order of "
-              "outputs, inputs of a graph.");
+        wrong ? "See what else was found: it is probably the cause."
+              : "Look for what the split does otherwise than the whole batch: metadata, order of "
+                "outputs, inputs of a graph.");
     dbo_findings_add(&c->report->findings, &f);
 }
 
@@ -268,8 +259,9 @@ static void add_protocol(const checking *c, const dbo_protocol_result *result)
              result->explanation, result->num_steps);
     snprintf(f.missing_edge, sizeof f.missing_edge, "%s",
              dbo_protocol_finding_text(result->finding));
-    snprintf(f.fix, sizeof f.fix, "%s",
-             "Clear an event right after waking from it, before anything is signalled.");
+    if (result->finding == DBO_PROTOCOL_LOST_WAKEUP)
+        snprintf(f.fix, sizeof f.fix, "%s",
+                 "Clear an event right after waking from it, before anything is signalled.");
     dbo_findings_add(&c->report->findings, &f);
 }
 
@@ -332,12 +324,8 @@ static void note_waiting(const checking *c)
         if (rank == c->report->shown)
             own_ns = waited_ns;
     }
-    double begun_late_us = 0;
-    if (run->num_classes > 1)
-        begun_late_us = (double)(run->results[run->class_of[latest]].begin_ns -
-                                 result_of(run, c->report->shown)->begin_ns) /
-                        1000;
-    if (own_ns > 0 || begun_late_us > 0)
+    bool begun_late = result_of(run, latest)->begin_ns > result_of(run, c->report->shown)->begin_ns;
+    if (latest != c->report->shown && (own_ns > 0 || begun_late))
         dbo_strbuf_printf(&c->report->notes,
                           "waiting for rank %u: rank %u waits %.1f us inside transfers, during "
                           "which no byte moves; none of it is communication\n",

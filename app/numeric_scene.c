@@ -185,11 +185,10 @@ static dbo_status check(const dbo_experiment *e, dbo_error *err)
     else if (e->ep_size != e->config.data_parallel_size)
         wrong = "experts are not spread over all ranks";
     else if (e->schedule)
-        wrong = "its schedule is a script's, whose tensors are not known";
+        wrong = "the schedule is a script's, whose tensors are not known";
     else if (e->ep_size > DBO_REF_MAX_EXPERTS)
-        wrong = "it has too many ranks";
-    return wrong ? dbo_fail(err, DBO_UNSUPPORTED, NULL, "rows are not computed: %s", wrong)
-                 : DBO_OK;
+        wrong = "there are too many ranks";
+    return wrong ? dbo_fail(err, DBO_UNSUPPORTED, NULL, "%s", wrong) : DBO_OK;
 }
 
 /* Dense layers and a few with experts: more show nothing else. */

@@ -402,36 +402,6 @@ static void a_rank_that_skips_an_exchange(void **state)
     }
 }
 
-/* ---- exploring ---- */
-
-static dbo_status scene(void *self, uint32_t order, dbo_findings *out, dbo_error *err)
-{
-    uint32_t *seen = self;
-    *seen |= 1u << order;
-    dbo_finding f = dbo_finding_of(DBO_FINDING_ROWS);
-    snprintf(f.what, sizeof f.what, "%s", order == 2 ? "order 2 is bad" : "bad");
-    if (order >= 2)
-        dbo_findings_add(out, &f);
-    return order == 5 ? dbo_fail(err, DBO_LIMIT, NULL, "order 5") : DBO_OK;
-}
-
-static void variations_are_run_and_counted(void **state)
-{
-    (void)state;
-    dbo_findings findings;
-    dbo_error err = {0};
-    uint32_t seen = 0, explored = 0;
-    dbo_findings_init(&findings);
-    assert_int_equal(dbo_check_explore(scene, &seen, 5, 4, &findings, &explored, &err), DBO_OK);
-    assert_int_equal(explored, 4);
-    assert_int_equal(seen, 0xf);
-    assert_int_equal(findings.count, 2);
-    assert_int_equal(dbo_check_explore(scene, &seen, 9, 0, &findings, &explored, &err), DBO_LIMIT);
-    assert_int_equal(explored, 5); /* those that ended well */
-    assert_int_equal(findings.items[1].times + findings.items[0].times, 2 + 4);
-    dbo_findings_fini(&findings);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,7 +422,6 @@ int main(void)
         cmocka_unit_test(a_rank_that_does_not_post),
         cmocka_unit_test(ranks_that_mean_different_transfers),
         cmocka_unit_test(a_rank_that_skips_an_exchange),
-        cmocka_unit_test(variations_are_run_and_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

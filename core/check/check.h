@@ -97,15 +97,4 @@ dbo_status dbo_check_sequence(const dbo_program *const *programs, uint32_t count
                               const dbo_check_program_options *options, dbo_findings *out,
                               uint32_t *orders, dbo_error *err);
 
-/* ---- runs that could have gone otherwise ---- */
-
-/* One run of a scene with the variation `order` < the number asked for: which rank is late, in
- * which order requests arrive. It must be deterministic, and adds what it finds to *out. */
-typedef dbo_status (*dbo_check_scene)(void *self, uint32_t order, dbo_findings *out,
-                                      dbo_error *err);
-
-/* Runs variations 0 .. count - 1, at most `limit` (0: all); says how many. Stops at a failure. */
-dbo_status dbo_check_explore(dbo_check_scene scene, void *self, uint32_t count, uint32_t limit,
-                             dbo_findings *out, uint32_t *explored, dbo_error *err);
-
 #endif

@@ -527,13 +527,3 @@ dbo_status dbo_checker_finish(dbo_checker *checker, dbo_status status, const dbo
     dbo_findings_sort(out);
     return failed || out->failed ? dbo_fail_memory(err, "what a checker looks at") : DBO_OK;
 }
-
-dbo_status dbo_check_explore(dbo_check_scene scene, void *self, uint32_t count, uint32_t limit,
-                             dbo_findings *out, uint32_t *explored, dbo_error *err)
-{
-    uint32_t runs = limit > 0 && limit < count ? limit : count;
-    for (*explored = 0; *explored < runs; ++*explored)
-        DBO_TRY(scene(self, *explored, out, err));
-    dbo_findings_sort(out);
-    return DBO_OK;
-}
