@@ -1,7 +1,8 @@
 /* findings.h: what a check has found, as JSON and as text.
  *
- *     {"findings": [{"kind", "rank", "ubatch", "layer", "ops": ["MLP of ubatch 0", ...], "buffer",
- *                    "missing_edge", "fix", "lost_us", "what", "times"}], "orders_explored": n}
+ *     {"findings": [{"kind", "rank", "ubatch", "layer", "step", "ops": ["MLP of ubatch 0", ...],
+ *                    "buffer", "missing_edge", "fix", "lost_us", "what", "times"}],
+ *      "orders_explored": n}
  *
  * Absent quantities are null.
  */

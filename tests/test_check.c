@@ -204,6 +204,24 @@ static void a_freed_block_may_be_the_next_ones(void **state)
     }
 }
 
+/* The stream whose pool it is uses the block last, and is none that record_stream would be for. */
+static void a_block_of_another_streams_pool(void **state)
+{
+    (void)state;
+    check_world w;
+    dbo_findings findings;
+    check_world_open(&w, NULL, 1);
+    memory(&w, DBO_MEMORY_TAKE, 3, COMPUTE, "rows");
+    check_op(&w, 0, COMPUTE, DBO_KIND_A1, NONE, 3);
+    memory(&w, DBO_MEMORY_DROP, 3, COMPUTE, NULL);
+    memory(&w, DBO_MEMORY_TAKE, 4, COMPUTE, "next");
+    check_op(&w, 0, COMM, DBO_KIND_LAYOUT, NONE, 4);
+    check_world_close(&w, DBO_OK, &findings);
+    assert_non_null(strstr(findings.items[0].fix, "Allocate next from the pool of the stream"));
+    expect_one(&findings, DBO_FINDING_USE_AFTER_FREE, "its block may become next",
+               "A1 of ubatch 0 (layer 0) before DISPATCH_LAYOUT of ubatch 0 (layer 0)");
+}
+
 static void nobody_has_written(void **state)
 {
     (void)state;
@@ -412,6 +430,7 @@ int main(void)
         cmocka_unit_test(the_host_orders_what_it_has_waited_for),
         cmocka_unit_test(ranges_are_told_apart),
         cmocka_unit_test(a_freed_block_may_be_the_next_ones),
+        cmocka_unit_test(a_block_of_another_streams_pool),
         cmocka_unit_test(nobody_has_written),
         cmocka_unit_test(inputs_are_not_written),
         cmocka_unit_test(the_cache_is_written_first),

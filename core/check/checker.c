@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAPTURE_POOL 0x100u /* pools of graphs are the streams' numbers above this */
-#define LENT_POOL    0x200u /* nobody allocates from it */
+#define CAPTURE_POOL CHECK_POOLS /* pools of graphs are the streams' numbers above this */
+#define LENT_POOL    0x200u      /* nobody allocates from it */
 #define STATIC_POOL  0x201u
 
 /* ---- names, buffers ---- */

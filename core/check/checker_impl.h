@@ -17,6 +17,7 @@
 
 #define CHECK_HELD  16u
 #define CHECK_STEPS 8u
+#define CHECK_POOLS 0x100u /* a pool's number modulo this is the stream whose it is */
 
 typedef struct check_event {
     dbo_clock clock;

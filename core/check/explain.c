@@ -93,6 +93,12 @@ static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *
         snprintf(f->fix, sizeof f->fix, "Free %s after its transfer has been received.", old);
         return;
     }
+    if (c->first->dim == c->tenancy->pool % CHECK_POOLS) { /* of which that stream need not tell */
+        snprintf(f->missing_edge, sizeof f->missing_edge, "%s before %s", a, b);
+        snprintf(f->fix, sizeof f->fix, "Allocate %s from the pool of the stream that writes it.",
+                 c->tenancy->name);
+        return;
+    }
     snprintf(f->missing_edge, sizeof f->missing_edge, "record_stream of %s on %s before its free",
              old, stream);
     snprintf(f->fix, sizeof f->fix, "Call record_stream(%s, %s), or wait for %s before the free.",

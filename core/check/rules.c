@@ -1,3 +1,4 @@
+/* rules.c: a sentence with the numbers for each rule that was broken. */
 #include "core/check/rules.h"
 
 #include "core/vote.h"
@@ -44,9 +45,9 @@ void dbo_check_batch_kept(const dbo_request *requests, int32_t num_reqs, const i
         f.step = step;
         snprintf(f.buffer, sizeof f.buffer, "seq_lens");
         snprintf(f.what, sizeof f.what,
-                 "the split has written the batch's own seq_lens: request %d of rank %u has %d "
-                 "tokens there instead of %d, for whoever reads the buffer next",
-                 r, rank, seq_lens[r], expected);
+                 "the split has written the batch's own seq_lens: request %d has %d tokens there "
+                 "instead of %d, for whoever reads the buffer next",
+                 r, seq_lens[r], expected);
         snprintf(f.fix, sizeof f.fix, "%s",
                  "Give the ubatch whose request is cut a copy of seq_lens, and shorten that.");
         dbo_findings_add(out, &f);
