@@ -119,29 +119,22 @@ static dbo_status print(const check_arguments *arguments, const dbo_program *pro
     return status;
 }
 
-/* ---- the command ---- */
+/* ---- programs ---- */
 
 static dbo_status check_program(const check_arguments *arguments, const dbo_program_file *file,
-                                dbo_findings *findings, dbo_error *err)
+                                dbo_output *output, dbo_findings *findings, dbo_error *err)
 {
     const dbo_finding_names names = {.op_text = op_text, .self = file};
     const dbo_check_program_options options = {.op_text = op_text, .op_text_self = file};
-    dbo_output output = {0};
     uint32_t orders = 0;
-    if (arguments->json)
-        DBO_TRY(dbo_output_open(&output, arguments->json, err));
-    dbo_status status = dbo_check_program(&file->program, &options, findings, &orders, err);
-    if (status != DBO_OK) {
-        dbo_output_discard(&output);
-        return status;
-    }
-    if (arguments->json)
-        DBO_TRY(write_json(findings, orders, &names, &output, err));
+    DBO_TRY(dbo_check_program(&file->program, &options, findings, &orders, err));
+    if (output->file)
+        DBO_TRY(write_json(findings, orders, &names, output, err));
     return print(arguments, &file->program, findings, err);
 }
 
-static dbo_status read_and_check(const check_arguments *arguments, dbo_findings *findings,
-                                 dbo_error *err)
+static dbo_status read_and_check(const check_arguments *arguments, dbo_output *output,
+                                 dbo_findings *findings, dbo_error *err)
 {
     dbo_json *document;
     dbo_program_file file;
@@ -152,7 +145,7 @@ static dbo_status read_and_check(const check_arguments *arguments, dbo_findings 
         dbo_error_prefix(err, "%s", arguments->program);
         return status;
     }
-    status = check_program(arguments, &file, findings, err);
+    status = check_program(arguments, &file, output, findings, err);
     dbo_program_file_fini(&file);
     return status;
 }
@@ -160,15 +153,19 @@ static dbo_status read_and_check(const check_arguments *arguments, dbo_findings 
 static int run_program(const check_arguments *arguments)
 {
     dbo_error err = {0};
+    dbo_output output = {0};
     dbo_findings findings;
     if (strcmp(arguments->program, "-") != 0 && access(arguments->program, R_OK) != 0) {
         dbo_fail(&err, DBO_IO, NULL, "cannot read %.200s: %s", arguments->program, strerror(errno));
         return dbo_cli_fail_usage(&err);
     }
+    if (arguments->json && dbo_output_open(&output, arguments->json, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
     dbo_findings_init(&findings);
-    dbo_status status = read_and_check(arguments, &findings, &err);
+    dbo_status status = read_and_check(arguments, &output, &findings, &err);
     bool found = findings.count > 0;
     dbo_findings_fini(&findings);
+    dbo_output_discard(&output);
     if (status != DBO_OK)
         return dbo_cli_fail(&err);
     int code = dbo_cli_end();

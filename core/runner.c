@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Are no SMs kept for HT's transfers? So on ROCm. */
-static bool keeps_sms(const dbo_deployment *d)
+/* Do compute kernels keep all SMs, and HT's transfers none? So on ROCm. */
+static bool keeps_all(const dbo_deployment *d)
 {
-    bool ht = d->config->all2all_backend == DBO_BACKEND_HT;
+    if (d->config->all2all_backend != DBO_BACKEND_HT)
+        return false;
     if (d->rocm)
-        return !(ht && dbo_fault_strikes(d->fault, DBO_FAULT_ROCM_COMM_SMS));
-    return ht && dbo_fault_strikes(d->fault, DBO_FAULT_NO_SM_PARTITION);
+        return !dbo_fault_strikes(d->fault, DBO_FAULT_ROCM_COMM_SMS);
+    return dbo_fault_strikes(d->fault, DBO_FAULT_NO_SM_PARTITION);
 }
 
 dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deployment *deployment,
@@ -39,7 +40,7 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
     if (!runner->matrix || !runner->across_dp)
         status = dbo_fail_memory(err, "a runner");
     if (status == DBO_OK)
-        status = dbo_wrapper_init(&runner->wrapper, rank, deployment->config, keeps_sms(deployment),
+        status = dbo_wrapper_init(&runner->wrapper, rank, deployment->config, keeps_all(deployment),
                                   err);
     runner->wrapper.fault = deployment->fault;
     if (dbo_fault_is(deployment->fault, DBO_FAULT_UBATCH_ERROR_PARKS_SIBLINGS))
@@ -267,8 +268,8 @@ static void log_sms(const dbo_runner *runner)
         DBO_LOG(log_of(runner), A2A, INFO, "comm SMs: none are kept for this back end");
 }
 
-/* An engine that sizes its KV cache by a profile run of the split batch alone: a step that is not
- * split finds too little left. */
+/* An engine that sizes its KV cache by a profile run of the split batch alone, here the first split
+ * step: one that is not split finds too little left. */
 static dbo_status fit_profile(dbo_runner *runner, const dbo_step_result *result, dbo_error *err)
 {
     dbo_fault *fault = runner->deployment->fault;
@@ -276,8 +277,8 @@ static dbo_status fit_profile(dbo_runner *runner, const dbo_step_result *result,
     uint64_t used = result->memory.peak_used_bytes, profiled = runner->profiled_bytes;
     if (!dbo_fault_is(fault, DBO_FAULT_PROFILE_HALF_BATCH))
         return DBO_OK;
-    if (runner->num_votes <= 1)
-        runner->profiled_bytes = split ? used : 0;
+    if (split && profiled == 0)
+        runner->profiled_bytes = used;
     if (split || profiled == 0 || used <= profiled)
         return DBO_OK;
     fault->reached++;
@@ -371,8 +372,10 @@ dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request 
     result->begin_ns = mark(runner->rank, DBO_MARK_STEP_BEGIN, step);
     charge(runner->rank, DBO_CHARGE_STEP, 1);
     if (num_reqs == 0 &&
-        dbo_fault_strikes(runner->deployment->fault, DBO_FAULT_EMPTY_RANK_SKIPS_STEP))
+        dbo_fault_strikes(runner->deployment->fault, DBO_FAULT_EMPTY_RANK_SKIPS_STEP)) {
+        result->end_ns = mark(runner->rank, DBO_MARK_STEP_END, step);
         return DBO_OK;
+    }
     DBO_TRY(make_entry(runner, requests, num_reqs, &batch, &entry, err));
     DBO_TRY(vote(runner, &entry, &result->decision, err));
     if (runner->deployment->fault)

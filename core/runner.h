@@ -50,8 +50,8 @@ struct dbo_runner {
     int32_t *matrix;    /* (DBO_VOTE_MAX_ROWS, group size) */
     int32_t *across_dp; /* (group size) padded counts, as voted */
     uint32_t group_size;
-    dbo_fault_batch lens;    /* of a fault, which also counts on: */
-    uint64_t profiled_bytes; /* the most that a profile run has used, the first step; 0: none */
+    dbo_fault_batch lens;    /* for faults, as is: */
+    uint64_t profiled_bytes; /* what the first split step has used; 0: there was none */
     dbo_plan_hook hook;      /* prepare NULL: none; set it between steps */
 };
 

@@ -6,11 +6,10 @@
 #include <string.h>
 
 dbo_status dbo_wrapper_init(dbo_wrapper *wrapper, dbo_rank *rank, const dbo_config *config,
-                            bool rocm, dbo_error *err)
+                            bool keep_all, dbo_error *err)
 {
     memset(wrapper, 0, sizeof *wrapper);
     wrapper->rank = rank;
-    bool keep_all = rocm && config->all2all_backend == DBO_BACKEND_HT;
     return dbo_sm_control_init(&wrapper->sms, rank, config, keep_all, err);
 }
 

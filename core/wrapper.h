@@ -47,8 +47,9 @@ typedef struct dbo_memory_use {
     uint32_t num_graphs;
 } dbo_memory_use;
 
+/* `keep_all`: as in dbo_sm_control_init. */
 dbo_status dbo_wrapper_init(dbo_wrapper *wrapper, dbo_rank *rank, const dbo_config *config,
-                            bool rocm, dbo_error *err);
+                            bool keep_all, dbo_error *err);
 void dbo_wrapper_fini(dbo_wrapper *wrapper); /* before the rank's */
 
 /* Runs the plan as step `step`; returns once everything is issued. `mode` is the voted one; *ran is

@@ -83,7 +83,7 @@ static void exit_codes(void **state)
     assert_non_null(strstr(complained, "cannot read nowhere.json"));
     assert_int_equal(run(""), 2);
     assert_int_equal(run("what --program good.json"), 2);
-    assert_int_equal(run("--program good.json --json /nowhere/f.json"), 1);
+    assert_int_equal(run("--program good.json --json /nowhere/f.json"), 2);
 }
 
 /* A stream that is left out is the current one: on compute, the rows are there. */
