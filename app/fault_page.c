@@ -25,14 +25,6 @@ static bool item_of(const char *list, size_t index, char *out, size_t size)
     return true;
 }
 
-/* What a parameter is when it is not given. */
-static uint32_t default_of(const char *fault, const char *parameter)
-{
-    dbo_fault parsed = {0};
-    (void)dbo_fault_parse(&parsed, fault, NULL);
-    return strcmp(parameter, "us") == 0 ? parsed.late_us : parsed.rank;
-}
-
 /* ---- one fault ---- */
 
 #define LABEL "  %-10s"
@@ -83,13 +75,15 @@ static void add_outcome(dbo_strbuf *out, uint32_t outcome, uint32_t width)
                  width);
 }
 
-static void add_parameters(dbo_strbuf *out, const dbo_fault_info *info, uint32_t width)
+static void add_parameters(dbo_strbuf *out, dbo_fault_id id, uint32_t width)
 {
-    char name[16], text[160] = "";
+    char text[160] = "";
+    const char *name;
+    uint32_t value;
     size_t used = 0;
-    for (size_t i = 0; item_of(info->parameters, i, name, sizeof name); i++)
+    for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%u if not given)",
-                                 i > 0 ? ", " : "", name, default_of(info->name, name));
+                                 i > 0 ? ", " : "", name, value);
     if (used > 0)
         add_labelled(out, "takes:", text, width);
 }
@@ -142,7 +136,7 @@ void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_s
     add_picture(out, text.picture);
     add_labelled(out, "fix:", text.fix, width);
     add_outcome(out, info.outcome, width);
-    add_parameters(out, &info, width);
+    add_parameters(out, id, width);
     if (text.reports)
         add_labelled(out, "reported:", text.reports, width);
     add_labelled(out, "see also:", text.see, width);
@@ -164,13 +158,14 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
         char label[64] = "    ";
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
-        const char *reports = dbo_fault_text_of((dbo_fault_id)id).reports;
+        const char *reports = dbo_fault_text_of((dbo_fault_id)id).reports, *name;
+        uint32_t value;
         dbo_strbuf_clear(&outcome);
         dbo_strbuf_clear(&words);
         dbo_fault_outcome_text(info.outcome, &outcome);
         dbo_strbuf_add(&words, info.what);
-        if (info.parameters[0])
-            dbo_strbuf_printf(&words, "; takes %s", info.parameters);
+        for (uint32_t i = 0; dbo_fault_parameter((dbo_fault_id)id, i, &name, &value); i++)
+            dbo_strbuf_printf(&words, "%s%s", i > 0 ? ", " : "; takes ", name);
         if (reports)
             dbo_strbuf_printf(&words, " (%s)", reports);
         if (in_columns)
@@ -197,15 +192,16 @@ static void put_list(dbo_json_writer *out, const char *key, const char *list)
     dbo_json_close(out);
 }
 
-static void put_parameters(dbo_json_writer *out, const dbo_fault_info *info)
+static void put_parameters(dbo_json_writer *out, dbo_fault_id id)
 {
-    char name[16];
+    const char *name;
+    uint32_t value;
     dbo_json_key(out, "parameters");
     dbo_json_open_array_line(out);
-    for (size_t i = 0; item_of(info->parameters, i, name, sizeof name); i++) {
+    for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++) {
         dbo_json_open_object(out);
         dbo_json_member_string(out, "name", name);
-        dbo_json_member_int(out, "default", default_of(info->name, name));
+        dbo_json_member_int(out, "default", value);
         dbo_json_close(out);
     }
     dbo_json_close(out);
@@ -228,7 +224,7 @@ void dbo_fault_list_json(dbo_json_writer *out)
         dbo_json_member_string(out, "name", info.name);
         put_list(out, "outcome", dbo_strbuf_text(&outcome));
         dbo_json_member_string(out, "what", info.what);
-        put_parameters(out, &info);
+        put_parameters(out, (dbo_fault_id)id);
         dbo_json_member_string(out, "scene", is_there ? scene : NULL);
         put_list(out, "reports", dbo_fault_text_of((dbo_fault_id)id).reports);
         dbo_json_close(out);

@@ -38,10 +38,19 @@ static uint32_t *value_of(dbo_fault *fault, const parameter *p)
 
 dbo_fault_info dbo_fault_describe(dbo_fault_id id)
 {
-    const char *takes = id == DBO_FAULT_LATE_RANK   ? "rank, us"
-                        : id == DBO_FAULT_VOTE_SKIP ? "rank"
-                                                    : "";
-    return (dbo_fault_info){faults[id].name, faults[id].what, faults[id].outcome, takes};
+    return (dbo_fault_info){faults[id].name, faults[id].what, faults[id].outcome};
+}
+
+bool dbo_fault_parameter(dbo_fault_id id, uint32_t index, const char **name, uint32_t *value)
+{
+    for (size_t i = 0; i < NUM_PARAMETERS; i++) {
+        if (parameters[i].fault != id || index-- > 0)
+            continue;
+        *name = parameters[i].key;
+        *value = parameters[i].value;
+        return true;
+    }
+    return false;
 }
 
 static dbo_status unknown_name(const char *name, dbo_error *err)
@@ -57,9 +66,15 @@ static dbo_status unknown_name(const char *name, dbo_error *err)
 
 static dbo_status unknown_parameter(const dbo_fault *fault, const char *key, dbo_error *err)
 {
-    const char *takes = dbo_fault_describe(fault->id).parameters;
+    char takes[64] = "";
+    const char *name;
+    uint32_t value;
+    size_t used = 0;
+    for (uint32_t i = 0; dbo_fault_parameter(fault->id, i, &name, &value); i++)
+        used +=
+            (size_t)snprintf(takes + used, sizeof takes - used, "%s%s", i > 0 ? ", " : "", name);
     return dbo_fail(err, DBO_INVALID, NULL, "fault %s takes %s, not '%s'", faults[fault->id].name,
-                    takes[0] ? takes : "no parameters", key);
+                    used > 0 ? takes : "no parameters", key);
 }
 
 /* "rank=1" of length `length`. */

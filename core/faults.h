@@ -116,11 +116,13 @@ typedef struct dbo_fault {
 typedef struct dbo_fault_info {
     const char *name, *what;
     uint32_t outcome;
-    const char *parameters; /* "rank, us", or "" */
 } dbo_fault_info;
 
 /* id < DBO_FAULT_COUNT. */
 dbo_fault_info dbo_fault_describe(dbo_fault_id id);
+
+/* Parameter `index` of a fault, and what it is when it is not given; false past the last. */
+bool dbo_fault_parameter(dbo_fault_id id, uint32_t index, const char **name, uint32_t *value);
 
 /* "NAME" or "NAME:rank=1,us=200". An unknown name or parameter is answered with the nearest. */
 dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err);

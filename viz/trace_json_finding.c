@@ -3,19 +3,13 @@
  * names no op, or one that never ran, stands at the end of its host's track. */
 #include "viz/trace_json_impl.h"
 
-/* All of an id but its step, rank and layer: a cause is met in many. */
-static uint64_t cause_of(dbo_op_id id)
-{
-    return id & dbo_op_id_make(0, 0, 0, 0xf, 0x3f, 0xffff);
-}
-
 const dbo_finding *dbo_tj_finding_of(dbo_tj_writer *w, const dbo_span *span)
 {
     const dbo_findings *findings = w->run->findings;
     bool begins = span->part == DBO_SPAN_RUN || span->part == DBO_SPAN_SEND;
     for (uint32_t i = 0; begins && findings && i < findings->count; i++)
         for (uint32_t k = 0; k < findings->items[i].num_ops; k++)
-            if (cause_of(findings->items[i].ops[k]) == cause_of(span->id)) {
+            if (dbo_finding_op_alike(findings->items[i].ops[k]) == dbo_finding_op_alike(span->id)) {
                 w->marked |= i < 64 ? UINT64_C(1) << i : 0;
                 return &findings->items[i];
             }

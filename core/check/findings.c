@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACE_BITS (~dbo_op_id_make(0, 0, 0, 0xf, 0x3f, 0xffff)) /* step, rank, layer */
-
 static const struct {
     const char *name;
     bool speed;
@@ -61,7 +59,7 @@ static bool same_cause(const dbo_finding *a, const dbo_finding *b)
     if (a->kind != b->kind || a->num_ops != b->num_ops || strcmp(a->buffer, b->buffer) != 0)
         return false;
     for (uint32_t i = 0; i < a->num_ops; i++)
-        if ((a->ops[i] & ~PLACE_BITS) != (b->ops[i] & ~PLACE_BITS))
+        if (dbo_finding_op_alike(a->ops[i]) != dbo_finding_op_alike(b->ops[i]))
             return false;
     return a->num_ops > 0 || (a->ubatch == b->ubatch && strcmp(a->what, b->what) == 0);
 }

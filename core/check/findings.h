@@ -82,6 +82,13 @@ dbo_finding dbo_finding_of_error(dbo_finding_kind kind, const dbo_error *error);
  * step, rank and layer; without ops, ubatch and sentence. */
 void dbo_findings_add(dbo_findings *findings, const dbo_finding *finding);
 
+/* What stays of an op whose finding is met in other steps, ranks and layers. */
+static inline dbo_op_id dbo_finding_op_alike(dbo_op_id id)
+{
+    return dbo_op_id_make(0, 0, 0, dbo_op_id_ubatch(id), dbo_op_id_kind(id),
+                          dbo_op_id_occurrence(id));
+}
+
 /* Is there one of this kind? */
 bool dbo_findings_have(const dbo_findings *findings, dbo_finding_kind kind);
 
