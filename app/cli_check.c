@@ -5,6 +5,7 @@
  */
 #include "app/check.h"
 #include "app/cli.h"
+#include "app/cli_check_runs.h"
 #include "app/cli_script.h"
 #include "app/fault_text.h"
 #include "app/findings.h"
@@ -37,13 +38,16 @@ static const char check_doc[] =
     "Look for what may go wrong in any order in which the work of a run can complete: races, "
     "blocks that are freed too early, waits without end, rows that differ from those without DBO; "
     "and for lost time. SCRIPT is simulated, also with other ranks late and requests in another "
-    "order; without one, --fault runs the fault's own scene. Exit code 3 if there is something, 1 "
+    "order; if it returns no experiment, each that it runs is. Without one, --fault runs the "
+    "fault's "
+    "own scene. Exit code 3 if there is something, 1 "
     "if the run was refused, 2 if the script cannot reach the fault."
     "\vExamples:\n"
     "  dbo check scripts/workloads/deepseek-v3-prefill.lua\n"
     "  dbo check --fault no-comm-wait\n"
     "  dbo check scripts/workloads/deepseek-v3-prefill.lua --fault event-after-yield\n"
     "  dbo show program scripts/workloads/deepseek-v3-prefill.lua --json >p.json\n"
+    "  dbo check scripts/whatif/late-previous-event.lua\n"
     "  dbo check --program p.json\n"
     "  dbo check --program p.json --json findings.json\n";
 
@@ -308,27 +312,106 @@ static int conclude(const check_arguments *arguments, const dbo_experiment *expe
                                                                         : dbo_cli_fail_usage(&err);
 }
 
-static int run_script(const dbo_cli *cli, const check_arguments *arguments,
-                      const dbo_experiment *experiment)
+static int run_script(const check_arguments *arguments, const dbo_check_job *job)
 {
     dbo_error err = {0};
     dbo_output json = {0}, trace = {0};
     dbo_check_report report;
     int code;
-    const dbo_check_job job = {.experiment = experiment,
-                               .all_speed = arguments->perf,
-                               .cancelled = dbo_cli_interrupted,
-                               .log = &cli->log};
     if (dbo_cli_open_outputs(arguments->json, &json, arguments->trace, &trace, &err) != DBO_OK) {
         code = dbo_cli_fail_usage(&err);
-    } else if (dbo_check_experiment(&job, &report, &err) != DBO_OK) {
+    } else if (dbo_check_experiment(job, &report, &err) != DBO_OK) {
         code = dbo_cli_fail(&err);
     } else {
-        code = conclude(arguments, experiment, &report, &json, &trace);
+        code = conclude(arguments, job->experiment, &report, &json, &trace);
         dbo_check_report_fini(&report);
     }
     dbo_output_discard(&json);
     dbo_output_discard(&trace);
+    return code;
+}
+
+/* A script that returns nothing: what it has run itself. */
+static dbo_status write_runs(const check_arguments *arguments, const dbo_check_runs *runs,
+                             dbo_output *json, dbo_error *err)
+{
+    dbo_strbuf text;
+    if (json->file)
+        DBO_TRY(write_json(&runs->findings, runs->orders, NULL, json, err));
+    if (dbo_output_names_stdout(arguments->json))
+        return DBO_OK;
+    dbo_strbuf_init(&text);
+    dbo_strbuf_printf(&text, "%s%s", dbo_strbuf_text(&runs->text), runs->text.len > 0 ? "\n" : "");
+    dbo_check_runs_summary(runs, &text);
+    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
+    if (status == DBO_OK)
+        fputs(dbo_strbuf_text(&text), stdout);
+    dbo_strbuf_fini(&text);
+    return status;
+}
+
+static dbo_status check_runs_fit(const check_arguments *arguments, const dbo_check_runs *runs,
+                                 dbo_error *err)
+{
+    const char *path = arguments->script.path;
+    if (runs->count == 0)
+        return dbo_fail(err, DBO_INVALID, "End the script with: return dbo.experiment { ... }",
+                        "%s neither returns an experiment nor runs one: there is nothing to check",
+                        path);
+    if (arguments->trace)
+        return dbo_fail(err, DBO_INVALID, "Let the script return one of its experiments.",
+                        "%s returns no experiment whose run --trace could write", path);
+    return DBO_OK;
+}
+
+static int conclude_runs(const check_arguments *arguments, const dbo_check_runs *runs)
+{
+    dbo_error err = {0};
+    dbo_output json = {0};
+    if (check_runs_fit(arguments, runs, &err) != DBO_OK)
+        return dbo_cli_fail(&err);
+    if (arguments->json && dbo_output_open(&json, arguments->json, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    if (write_runs(arguments, runs, &json, &err) != DBO_OK)
+        return dbo_cli_fail(&err);
+    int code = dbo_cli_end();
+    if (code != DBO_EXIT_OK)
+        return code;
+    if (runs->findings.count > 0)
+        return DBO_EXIT_FINDINGS;
+    if (!runs->has_fault || runs->fault_reached)
+        return DBO_EXIT_OK;
+    dbo_fail(&err, DBO_INVALID, "dbo check --fault NAME alone runs the fault's own scene.",
+             "no run of %s can reach its fault", arguments->script.path);
+    return dbo_cli_fail_usage(&err);
+}
+
+/* Loads the script, which may run experiments itself, and checks those or the one it returns. One
+ * that ends with an error, because its run cannot end, has findings all the same. */
+static int load_and_check(const dbo_cli *cli, check_arguments *arguments)
+{
+    dbo_experiment experiment = {0};
+    dbo_check_runs runs;
+    int code;
+    bool only_document =
+        dbo_output_names_stdout(arguments->json) || dbo_output_names_stdout(arguments->trace);
+    dbo_check_job job = {.experiment = &experiment,
+                         .all_speed = arguments->perf,
+                         .cancelled = dbo_cli_interrupted,
+                         .log = &cli->log};
+    dbo_check_runs_init(&runs, &job, arguments->script.path, dbo_cli_width());
+    arguments->script.may_only_print = true;
+    arguments->script.ran = dbo_check_runs_one;
+    arguments->script.ran_self = &runs;
+    bool loaded = dbo_script_load(&arguments->script, "check", only_document ? stderr : stdout,
+                                  &experiment, &code);
+    if (loaded && experiment.num_layers > 0)
+        code = run_script(arguments, &job);
+    else if (loaded || (code == DBO_EXIT_FAILED && runs.findings.count > 0))
+        code = conclude_runs(arguments, &runs);
+    if (loaded && experiment.num_layers > 0)
+        dbo_experiment_fini(&experiment);
+    dbo_check_runs_fini(&runs);
     return code;
 }
 
@@ -359,7 +442,6 @@ int dbo_command_check(int argc, char **argv)
     check_arguments arguments = {0};
     dbo_error err = {0};
     dbo_cli cli;
-    dbo_experiment experiment;
     char scene[4096];
     int code = 0;
     if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.script.err, &code))
@@ -373,12 +455,5 @@ int dbo_command_check(int argc, char **argv)
             return dbo_cli_fail_usage(&err);
         arguments.script.path = scene;
     }
-    bool only_document =
-        dbo_output_names_stdout(arguments.json) || dbo_output_names_stdout(arguments.trace);
-    if (!dbo_script_load(&arguments.script, "check", only_document ? stderr : stdout, &experiment,
-                         &code))
-        return code;
-    code = run_script(&cli, &arguments, &experiment);
-    dbo_experiment_fini(&experiment);
-    return code;
+    return load_and_check(&cli, &arguments);
 }

@@ -80,6 +80,8 @@ bool dbo_script_load(const dbo_script_arguments *arguments, const char *command,
     options.limits.cancelled = dbo_cli_interrupted;
     options.limits.print_to = print_to;
     options.may_return_nothing = arguments->may_only_print;
+    options.ran = arguments->ran;
+    options.ran_self = arguments->ran_self;
     options.ascii = options.limits.ascii = arguments->ascii;
     if (dbo_experiment_load(experiment, arguments->path, &options, &err) == DBO_OK)
         return true;

@@ -46,7 +46,10 @@ typedef struct dbo_script_arguments {
     bool may_only_print; /* a script that prints and returns no experiment is fine: then
                           * experiment->num_layers is 0 */
     bool ascii;          /* what scripts draw, unless they say */
-    dbo_error err;       /* a mistake that dbo_script_option found */
+    /* as in dbo_load_options */
+    dbo_status (*ran)(void *self, const dbo_experiment *experiment, dbo_error *err);
+    void *ran_self;
+    dbo_error err; /* a mistake that dbo_script_option found */
 } dbo_script_arguments;
 
 /* --fault, for commands that take it; it goes the way of --set fault=NAME. */

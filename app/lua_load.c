@@ -47,6 +47,8 @@ static int set_up(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_SETS);
     lua_pushboolean(L, with->options->ascii);
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_ASCII);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)with->options);
+    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
     lua_pushcfunction(L, dbo_lua_open);
     lua_call(L, 0, 0);
     return 0;

@@ -19,6 +19,8 @@
 #define DBO_LUA_SETS "dbo.sets"
 /* Registry key: whether drawings use ASCII unless a script says. */
 #define DBO_LUA_ASCII "dbo.ascii"
+/* Registry key of the dbo_load_options, as a light userdata. */
+#define DBO_LUA_OPTIONS "dbo.options"
 /* Name of the metatable of experiments. */
 #define DBO_LUA_EXPERIMENT "dbo.experiment"
 

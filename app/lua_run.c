@@ -3,6 +3,7 @@
  * An experiment keeps the table that it was made from (its user value), so that dbo.run can make it
  * once more with other values and what follows from them follows again.
  */
+#include "app/lua_load.h"
 #include "app/lua_read.h"
 #include "app/lua_result.h"
 #include "app/simulate.h"
@@ -115,6 +116,29 @@ static void print_warnings(lua_State *L, const dbo_result *result)
     dbo_strbuf_fini(&text);
 }
 
+/* Whoever loaded the script may look at what it runs. */
+static dbo_status tell(lua_State *L, const dbo_experiment *experiment, dbo_error *err)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
+    const dbo_load_options *options = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return options && options->ran ? options->ran(options->ran_self, experiment, err) : DBO_OK;
+}
+
+/* One that cannot end is worth a look, too. */
+static dbo_status simulate(lua_State *L, const dbo_experiment *experiment,
+                           const dbo_simulate_options *options, dbo_outcome *outcome,
+                           dbo_error *err)
+{
+    dbo_error ignored = {0};
+    dbo_status status = dbo_simulate(experiment, options, outcome, err);
+    if (status == DBO_OK)
+        return tell(L, experiment, err);
+    if (status == DBO_DEADLOCK)
+        tell(L, experiment, &ignored);
+    return status;
+}
+
 static int run_experiment(lua_State *L)
 {
     dbo_error err = {0};
@@ -138,7 +162,7 @@ static int run_experiment(lua_State *L)
     memset(outcome, 0, sizeof *outcome);
     luaL_setmetatable(L, OUTCOME);
     dbo_sandbox_pause(dbo_sandbox_of(L), true);
-    dbo_status status = dbo_simulate(experiment, &options, outcome, &err);
+    dbo_status status = simulate(L, experiment, &options, outcome, &err);
     dbo_sandbox_pause(dbo_sandbox_of(L), false);
     if (status != DBO_OK)
         dbo_lua_raise(L, &here, NULL, &err);

@@ -1,0 +1,76 @@
+/* cli_check_runs.c: see cli_check_runs.h. It is called from the script's thread. */
+#include "app/cli_check_runs.h"
+
+#include "app/findings.h"
+#include "app/wrap.h"
+
+#include <string.h>
+
+void dbo_check_runs_init(dbo_check_runs *runs, const dbo_check_job *job, const char *path,
+                         uint32_t width)
+{
+    *runs = (dbo_check_runs){.job = job, .path = path, .width = width};
+    dbo_findings_init(&runs->findings);
+    dbo_strbuf_init(&runs->text);
+}
+
+void dbo_check_runs_fini(dbo_check_runs *runs)
+{
+    dbo_findings_fini(&runs->findings);
+    dbo_strbuf_fini(&runs->text);
+}
+
+/* The experiment's name is that of all runs of a sweep, so the number tells them apart. */
+static void add_text(dbo_check_runs *runs, const dbo_experiment *experiment,
+                     const dbo_check_report *report)
+{
+    if (report->findings.count == 0)
+        return;
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    dbo_strbuf_printf(&line, "%srun %u of %s, %s:", runs->text.len > 0 ? "\n" : "", runs->count,
+                      runs->path, experiment->name);
+    dbo_wrap(&runs->text, "", dbo_strbuf_text(&line), runs->width);
+    dbo_findings_text(&report->findings, runs->width, &runs->text);
+    runs->text.failed = runs->text.failed || line.failed;
+    dbo_strbuf_fini(&line);
+}
+
+dbo_status dbo_check_runs_one(void *self, const dbo_experiment *experiment, dbo_error *err)
+{
+    dbo_check_runs *runs = self;
+    dbo_check_job job = *runs->job;
+    dbo_check_report report;
+    job.experiment = experiment;
+    DBO_TRY(dbo_check_experiment(&job, &report, err));
+    runs->count++;
+    runs->orders += report.orders;
+    runs->has_fault = runs->has_fault || experiment->has_fault;
+    runs->fault_reached = runs->fault_reached || report.fault_reached;
+    for (uint32_t i = 0; i < report.findings.count; i++)
+        dbo_findings_add(&runs->findings, &report.findings.items[i]);
+    add_text(runs, experiment, &report);
+    bool failed = runs->findings.failed || runs->text.failed;
+    dbo_check_report_fini(&report);
+    return failed ? dbo_fail_memory(err, "what was found") : DBO_OK;
+}
+
+void dbo_check_runs_summary(const dbo_check_runs *runs, dbo_strbuf *out)
+{
+    uint32_t speed = 0, count = runs->findings.count;
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    for (uint32_t i = 0; i < count; i++)
+        speed += dbo_finding_is_speed(runs->findings.items[i].kind);
+    dbo_strbuf_printf(&line, "%s: %u run%s of the script: ", runs->path, runs->count,
+                      runs->count == 1 ? "" : "s");
+    if (count == 0)
+        dbo_strbuf_add(&line, "nothing found");
+    else
+        dbo_strbuf_printf(&line, "%u finding%s, %u of them about speed", count,
+                          count == 1 ? "" : "s", speed);
+    dbo_strbuf_printf(&line, "; %u order%s explored", runs->orders, runs->orders == 1 ? "" : "s");
+    dbo_wrap(out, "", dbo_strbuf_text(&line), runs->width);
+    out->failed = out->failed || line.failed;
+    dbo_strbuf_fini(&line);
+}
