@@ -66,9 +66,10 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
                               uint32_t *shown, dbo_status *ended, dbo_error *ended_with,
                               dbo_error *err)
 {
-    bool own = c->job->experiment->schedule != NULL; /* whose buffers have other numbers */
     const dbo_check_options check_options = {.buffers = c->buffers,
-                                             .num_buffers = own ? 0 : 1 + DBO_MAX_UBATCHES};
+                                             .num_buffers = 1 + DBO_MAX_UBATCHES,
+                                             .op_text = dbo_template_op_text,
+                                             .op_text_self = c->job->experiment->schedule};
     c->checker = dbo_checker_create(&check_options, err);
     if (!c->checker)
         return DBO_NO_MEMORY;

@@ -291,10 +291,11 @@ static dbo_status check_reached(const check_arguments *arguments, const dbo_expe
 static int conclude(const check_arguments *arguments, const dbo_experiment *experiment,
                     const dbo_check_report *report, dbo_output *json, dbo_output *trace)
 {
+    const dbo_finding_names names = {.op_text = dbo_template_op_text, .self = experiment->schedule};
     dbo_error err = {0};
     dbo_status status = DBO_OK;
     if (json->file)
-        status = write_json(&report->findings, report->orders, NULL, json, &err);
+        status = write_json(&report->findings, report->orders, &names, json, &err);
     if (status == DBO_OK && trace->file)
         status = write_trace(experiment, report, trace, &err);
     if (status == DBO_OK)

@@ -159,7 +159,7 @@ typedef struct dbo_work {
     uint32_t sms;
     bool has_sms;
     uint16_t previous; /* of a post */
-    bool is_post;
+    bool is_post, has_io;
     uint32_t num_reads, num_writes;
     uint16_t reads[MAX_IO], writes[MAX_IO];
     dbo_recording *r;
@@ -208,6 +208,7 @@ static void take_work(lua_State *L, void *self, const dbo_place *place, const ch
     } else {
         status = dbo_setting_unknown(&settings, key, &err);
     }
+    work->has_io = work->has_io || strcmp(key, "reads") == 0 || strcmp(key, "writes") == 0;
     if (status != DBO_OK)
         dbo_lua_raise(L, place, NULL, &err);
 }
@@ -281,8 +282,10 @@ static int add_op(lua_State *L, dbo_recording *r, uint32_t owner, int index)
     dbo_access lists[2 * MAX_IO];
     const dbo_op_io io = io_of(&work, lists);
     uint16_t op = dbo_program_add_op(&r->t->builder, owner, kind, &cost, 1);
-    if (work.num_reads + work.num_writes > 0)
+    if (work.has_io)
         dbo_program_set_op_io(&r->t->builder, op, &io);
+    if (kind == DBO_KIND_SYNTHETIC)
+        dbo_template_name_op(r->t, op, work.name);
     emit_code(L, r, DBO_CODE_OP, r->stream, op);
     return 0;
 }
@@ -320,7 +323,7 @@ static int u_post(lua_State *L)
     uint16_t handle = dbo_program_add_handle(&r->t->builder);
     uint16_t post = dbo_program_add_post(
         &r->t->builder, r->ubatch, dispatch ? DBO_A2A_DISPATCH : DBO_A2A_COMBINE, &cost, handle);
-    if (work.num_reads + work.num_writes > 0)
+    if (work.has_io)
         dbo_program_set_post_io(&r->t->builder, post, &io);
     emit(L, r,
          (dbo_instr){.code = DBO_CODE_A2A_POST,

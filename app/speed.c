@@ -45,7 +45,9 @@ static dbo_perf_about about_run(const dbo_experiment *e, const dbo_simulated *ru
                             .split = run->results[run->class_of[shown]].cut.num_ubatches > 1,
                             .tokens = tokens,
                             .num_ranks = num_ranks,
-                            .step_us = run->metrics.step_us.value};
+                            .step_us = run->metrics.step_us.value,
+                            .op_text = dbo_template_op_text,
+                            .op_text_self = e->schedule};
 }
 
 dbo_status dbo_speed_find(const dbo_perf *perf, const dbo_experiment *experiment,

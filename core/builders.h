@@ -61,6 +61,7 @@ typedef struct dbo_build_options {
     bool record_stream;    /* with memory: DBO announces blocks that both streams use; false: the
                             * fault of leaving that out */
     bool io;               /* with memory: ops and transfers say what they read and write */
+    bool low_latency;      /* of the all-to-all that a schedule of one's own runs on, with io */
 } dbo_build_options;
 
 typedef dbo_status (*dbo_builder_fn)(const dbo_layer_costs *costs, const dbo_build_options *options,

@@ -65,7 +65,7 @@ static dbo_status replace(dbo_program *program, const dbo_access *list, uint32_t
     if (!copy)
         return dbo_fail_memory(err, "accesses of the KV cache");
     for (uint32_t i = 0; i < count; i++)
-        if (dbo_layer_buffer_role(list[i].buffer) != DBO_BUFFER_KV_CACHE)
+        if (list[i].buffer != dbo_layer_buffer(0, DBO_BUFFER_KV_CACHE))
             copy[kept++] = list[i];
     memcpy(copy + kept, cache->items, cache->count * sizeof *copy);
     *out = copy;
@@ -73,10 +73,21 @@ static dbo_status replace(dbo_program *program, const dbo_access *list, uint32_t
     return DBO_OK;
 }
 
+static bool touches_cache(const dbo_access *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].buffer == dbo_layer_buffer(0, DBO_BUFFER_KV_CACHE))
+            return true;
+    return false;
+}
+
 static dbo_status set_op(dbo_program *program, dbo_program_op *op, const dbo_ubatch_metadata *m,
                          const dbo_request *requests, uint32_t block_size, dbo_error *err)
 {
     bool writes = dbo_op_id_kind(op->id_bits) == DBO_KIND_A0;
+    if (!touches_cache(writes ? op->io->writes : op->io->reads,
+                       writes ? op->io->num_writes : op->io->num_reads))
+        return DBO_OK; /* its writer says what it touches */
     dbo_op_io *io = dbo_arena_copy(&program->texts, op->io, sizeof *io);
     ranges cache = {.items = dbo_arena_alloc(&program->texts,
                                              (most_ranges(m, requests) + 1) * sizeof *cache.items)};

@@ -255,8 +255,8 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
     plan->num_layers = deployment->num_layers;
     plan->num_tokens_padded = cut->num_tokens_padded;
     plan_inputs in = {.deployment = deployment, .cut = cut, .low_latency = caps->has_hook};
-    /* A schedule of one's own is for split layers and brings its own memory, whose numbers are not
-     * those of the built-in ones; unsplit layers are the built-in's. */
+    /* A schedule of one's own is for split layers. Nobody allocates its tensors: they are there for
+     * good, and only if somebody checks (template_io.c). Unsplit layers are the built-in's. */
     bool own = deployment->schedule && cut->num_ubatches > 1;
     in.options = (dbo_build_options){.num_ubatches = cut->num_ubatches,
                                      .host_sync = caps->needs_host_sync,
@@ -264,7 +264,8 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
                                      .own_stream = true,
                                      .memory = !own,
                                      .record_stream = deployment->config->record_stream,
-                                     .io = deployment->io || deployment->numbers != NULL};
+                                     .io = deployment->io || deployment->numbers != NULL,
+                                     .low_latency = in.low_latency};
     const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
     in.built_in = dbo_builder_of_name(name, caps->has_hook);
     if (!in.built_in)

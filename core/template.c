@@ -1,6 +1,8 @@
 /* template.c: growing, sharing, comparing and filling in of templates (template.h). */
 #include "core/template.h"
 
+#include "core/check/findings.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,7 @@ void dbo_template_release(dbo_template *t)
     dbo_program_fini(&t->program);
     for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
         free(t->lines[u]);
+    free(t->op_names);
     dbo_arena_fini(&t->arena);
     free(t);
 }
@@ -102,6 +105,45 @@ void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32
     dbo_program_emit(&t->builder, ubatch, instr);
 }
 
+void dbo_template_name_op(dbo_template *t, uint16_t op, const char *name)
+{
+    if (op >= t->cap_op_names) {
+        uint32_t larger = op < 16 ? 32 : op * 2u;
+        const char **grown = realloc(t->op_names, larger * sizeof *grown);
+        if (!grown) {
+            fail_memory(t);
+            return;
+        }
+        t->op_names = grown;
+        t->cap_op_names = larger;
+    }
+    for (; t->num_op_names <= op; t->num_op_names++)
+        t->op_names[t->num_op_names] = NULL;
+    t->op_names[op] = dbo_arena_copy_string(&t->arena, name);
+    if (!t->op_names[op])
+        fail_memory(t);
+}
+
+static const char *name_of(const dbo_template *t, uint32_t op)
+{
+    return op < t->num_op_names ? t->op_names[op] : NULL;
+}
+
+void dbo_template_op_text(const void *self, dbo_op_id id, char *out, size_t size)
+{
+    const dbo_template *t = self;
+    const dbo_op_id own =
+        dbo_op_id_make(0, 0, 0, dbo_op_id_ubatch(id), dbo_op_id_kind(id), dbo_op_id_occurrence(id));
+    const char *name = NULL;
+    for (uint32_t i = 0; t && !name && i < t->num_op_names; i++)
+        name = t->program.ops[i].id_bits == own ? name_of(t, i) : NULL;
+    if (name)
+        snprintf(out, size, "%.32s of ubatch %u (layer %u)", name, dbo_op_id_ubatch(id),
+                 dbo_op_id_layer(id));
+    else
+        dbo_finding_op_text(id, out, size);
+}
+
 dbo_status dbo_template_finish(dbo_template *t, dbo_error *err)
 {
     DBO_TRY(dbo_program_builder_finish(&t->builder, &t->program, err));
@@ -123,15 +165,22 @@ static bool same_io(const dbo_op_io *a, const dbo_op_io *b)
            memcmp(a->writes, b->writes, a->num_writes * sizeof *a->writes) == 0;
 }
 
-static bool same_instr(const dbo_program *a, const dbo_program *b, const dbo_instr *x,
+static bool same_name(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_instr(const dbo_template *s, const dbo_template *t, const dbo_instr *x,
                        const dbo_instr *y)
 {
+    const dbo_program *a = &s->program, *b = &t->program;
     if (memcmp(x, y, sizeof *x) != 0)
         return false;
     if (x->code == DBO_CODE_OP) {
         const dbo_program_op *m = &a->ops[x->index], *n = &b->ops[y->index];
         return m->id_bits == n->id_bits && m->cost.fixed_ns == n->cost.fixed_ns &&
-               m->cost.fixed_sms == n->cost.fixed_sms && same_io(m->io, n->io);
+               m->cost.fixed_sms == n->cost.fixed_sms && same_io(m->io, n->io) &&
+               same_name(name_of(s, x->index), name_of(t, y->index));
     }
     if (x->code == DBO_CODE_A2A_POST) {
         const dbo_program_post *m = &a->posts[x->index], *n = &b->posts[y->index];
@@ -148,7 +197,7 @@ bool dbo_template_equal(const dbo_template *a, const dbo_template *b, uint32_t *
     for (uint32_t u = 0; u < p->num_ubatches && u < q->num_ubatches; u++) {
         for (uint32_t i = 0; i < p->num_instrs[u] || i < q->num_instrs[u]; i++) {
             if (i < p->num_instrs[u] && i < q->num_instrs[u] &&
-                same_instr(p, q, &p->instrs[u][i], &q->instrs[u][i]))
+                same_instr(a, b, &p->instrs[u][i], &q->instrs[u][i]))
                 continue;
             *ubatch = u;
             *index = i;
@@ -222,6 +271,8 @@ dbo_status dbo_template_build(const void *self, const dbo_layer_costs *costs,
         }
         made.num_instrs[u] = kept;
     }
+    if (options->io)
+        DBO_TRY(dbo_template_touch(&made, costs, options, err));
     *out = made;
     return DBO_OK;
 }

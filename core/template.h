@@ -36,7 +36,9 @@ typedef struct dbo_template {
     dbo_program program;         /* once finished */
     const char *path;            /* of the file that the lines are of; or NULL */
     uint32_t *lines[DBO_MAX_UBATCHES], cap_lines[DBO_MAX_UBATCHES];
-    dbo_arena arena;       /* names of streams, path */
+    const char **op_names; /* by op; NULL: as its kind */
+    uint32_t num_op_names, cap_op_names;
+    dbo_arena arena;       /* names of streams and ops, path */
     dbo_schedule schedule; /* once finished */
 } dbo_template;
 
@@ -56,6 +58,8 @@ bool dbo_template_is_placed(const dbo_template *t, const dbo_error *err);
 
 /* Appends an instruction; `line` 0: not known. Failures are kept for _finish. */
 void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32_t line);
+/* How the op's writer calls it; copied. Failures are kept for _finish. */
+void dbo_template_name_op(dbo_template *t, uint16_t op, const char *name);
 /* Hands the builder's program over, its numbers checked. */
 dbo_status dbo_template_finish(dbo_template *t, dbo_error *err);
 
@@ -78,11 +82,21 @@ dbo_status dbo_template_check_data(const dbo_template *t, uint32_t kinds, dbo_er
 bool dbo_template_equal(const dbo_template *a, const dbo_template *b, uint32_t *ubatch,
                         uint32_t *index);
 
-/* The schedule's `build`, for who has no dbo_schedule: self is the template. */
+/* "up_proj of ubatch 1 (layer 3)": `self` is a template, or NULL for one that has no names (a
+ * dbo_check_op_text, check/check.h). */
+void dbo_template_op_text(const void *self, dbo_op_id id, char *out, size_t size);
+
+/* The schedule's `build`, for who has no dbo_schedule: self is the template. With options->io ops
+ * and transfers that have no accesses of their own have those of the built-in schedules, and the
+ * tensors are the rank's for good (template_io.c). */
 dbo_status dbo_template_build(const void *self, const dbo_layer_costs *costs,
                               const dbo_build_options *options, dbo_program *out, dbo_error *err);
 
-/* ---- between template_check.c and template_data.c ---- */
+/* ---- between template*.c ---- */
+
+/* Gives a program that has been filled in its tensors and accesses; on failure it is freed. */
+dbo_status dbo_template_touch(dbo_program *program, const dbo_layer_costs *costs,
+                              const dbo_build_options *options, dbo_error *err);
 
 /* dbo_template_check that also follows the order of `kinds`. */
 dbo_status dbo_template_play(const dbo_template *t, uint32_t kinds, dbo_error *err);

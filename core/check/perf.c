@@ -129,12 +129,14 @@ static bool begin(const search *s, dbo_finding_kind kind, int64_t lost_ns, dbo_f
     return true;
 }
 
-static void name(dbo_op_id id, char *out, size_t size)
+static void name(const search *s, dbo_op_id id, char *out, size_t size)
 {
-    if (id)
-        dbo_finding_op_text(id, out, size);
-    else
+    if (!id)
         snprintf(out, size, "%s", "an op");
+    else if (s->about->op_text)
+        s->about->op_text(s->about->op_text_self, id, out, size);
+    else
+        dbo_finding_op_text(id, out, size);
 }
 
 static void set_ops(const search *s, dbo_finding *f, dbo_op_id a, dbo_op_id b)
@@ -155,8 +157,8 @@ static void add_false_dependency(const search *s, int64_t lost_ns)
     if (worst->ns <= 0 || !begin(s, DBO_FINDING_FALSE_DEPENDENCY, lost_ns, &f))
         return;
     set_ops(s, &f, worst->waiter, worst->waited_for);
-    name(worst->waiter, waiter, sizeof waiter);
-    name(worst->waited_for, waited_for, sizeof waited_for);
+    name(s, worst->waiter, waiter, sizeof waiter);
+    name(s, worst->waited_for, waited_for, sizeof waited_for);
     snprintf(f.what, sizeof f.what,
              "%s waits for %s, %.0f us longer than for its own ubatch's work: its event was "
              "recorded after that had been queued. Without such waits the step is %.0f us shorter",
@@ -174,7 +176,7 @@ static void add_lost_overlap(const search *s, int64_t lost_ns)
     if (worst->ns <= 0 || !begin(s, DBO_FINDING_LOST_OVERLAP, lost_ns, &f))
         return;
     set_ops(s, &f, worst->waited_for, 0);
-    name(worst->waited_for, waited_for, sizeof waited_for);
+    name(s, worst->waited_for, waited_for, sizeof waited_for);
     snprintf(f.what, sizeof f.what,
              "the host waits for %s before the next ubatch gets its turn, and what that one could "
              "compute meanwhile is not issued: the step is %.0f us longer",

@@ -58,6 +58,9 @@ typedef struct dbo_perf_about {
     double step_us;
     double threshold; /* of the step, e.g. DBO_PERF_THRESHOLD; 0: everything that costs anything */
     const dbo_perf_machine *machine; /* NULL: work that depends on rows goes with their number */
+    /* What an op is called in sentences; NULL: dbo_finding_op_text. */
+    void (*op_text)(const void *self, dbo_op_id id, char *out, size_t size);
+    const void *op_text_self;
 } dbo_perf_about;
 
 dbo_perf *dbo_perf_create(dbo_error *err);

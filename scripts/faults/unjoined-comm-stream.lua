@@ -5,7 +5,8 @@
 
 local dbo = require "dbo"
 
--- Low latency, with the copy of the combined rows on the comm stream. Both ubatches rejoin at once.
+-- Low latency, with a copy on the comm stream that is for a log: no other op reads it. Both ubatches
+-- rejoin at once.
 local copies_on_comm = dbo.schedule { name = "copy-on-comm", num_ubatches = 2,
   layer = function(u)
     u.maybe_run_recv_hook()
@@ -16,7 +17,7 @@ local copies_on_comm = dbo.schedule { name = "copy-on-comm", num_ubatches = 2,
     local c = u.post("combine") u.finish(c)
     u.op("S")
     u.switch_to_comm_sync()
-    u.op("COPY")
+    u.op { name = "COPY", writes = "log" .. u.id }
     u.switch_to_compute_sync() -- the comm stream rejoins here
     u.yield()
   end }
