@@ -327,10 +327,12 @@ static void note_waiting(const checking *c)
     }
     bool begun_late = result_of(run, latest)->begin_ns > result_of(run, c->report->shown)->begin_ns;
     if (latest != c->report->shown && (own_ns > 0 || begun_late))
-        dbo_strbuf_printf(&c->report->notes,
-                          "waiting for rank %u: rank %u waits %.1f us inside transfers, during "
-                          "which no byte moves; none of it is communication\n",
-                          latest, c->report->shown, (double)own_ns / 1000);
+        dbo_strbuf_printf(
+            &c->report->notes,
+            "waiting for rank %u: rank %u waits %.1f us inside transfers, during "
+            "which no byte moves, %.1f us of them with nothing to compute; none of it "
+            "is communication\n",
+            latest, c->report->shown, (double)own_ns / 1000, run->metrics.exposed_waiting_us.value);
 }
 
 static void note_shown(const checking *c)

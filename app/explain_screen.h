@@ -99,25 +99,27 @@
     X("FREE", "Gives the block back.")                                                    \
     X("RECORD_STREAM", "Tells the allocator that another stream reads the block, too.")
 
-#define DBO_FINDING_TERMS(X)                                                                   \
-    X("race", "Two accesses of one place, at least one a write, that nothing orders.")         \
-    X("use_after_free", "A block is used again while another stream may still read it.")       \
-    X("read_before_write", "An op reads what nothing has written yet.")                        \
-    X("rows", "The result's numbers differ from those of a step that is not split.")           \
-    X("deadlock", "Everybody waits for somebody, and nothing is left to run.")                 \
-    X("missed_exchange", "A rank did not take part in an exchange that the others wait in.")   \
-    X("capture", "Something is done while a graph is captured that must not be.")              \
-    X("rule", "A rule of the engine is broken, for example that of replayed graphs.")          \
-    X("oversubscribed",                                                                        \
-      "More transfers are in flight than the back end has buffers, queues or handles for.")    \
-    X("write_to_input", "A step changes its own inputs, which others have yet to read.")       \
-    X("false_dependency", "A wait covers more than the work of its own ubatch: its event was " \
-                          "recorded too late, or is not its own.")                             \
-    X("lost_overlap", "The host waits for one ubatch and holds up the other: what could be "   \
-                      "hidden is not.")                                                        \
-    X("host_bound", "The GPU waits for the host: launches, events, hand-offs.")                \
-    X("padding_waste", "Rows of padding are sent and go through the experts.")                 \
-    X("capture_while_serving", "A graph is captured in a step that serves requests.")          \
+#define DBO_FINDING_TERMS(X)                                                                    \
+    X("race",                                                                                   \
+      "Two accesses of one place, at least one a write, that nothing orders. Two writes count " \
+      "if something reads what they leave there, or it stays.")                                 \
+    X("use_after_free", "A block is used again while another stream may still read it.")        \
+    X("read_before_write", "An op reads what nothing has written yet.")                         \
+    X("rows", "The result's numbers differ from those of a step that is not split.")            \
+    X("deadlock", "Everybody waits for somebody, and nothing is left to run.")                  \
+    X("missed_exchange", "A rank did not take part in an exchange that the others wait in.")    \
+    X("capture", "Something is done while a graph is captured that must not be.")               \
+    X("rule", "A rule of the engine is broken, for example that of replayed graphs.")           \
+    X("oversubscribed",                                                                         \
+      "More transfers are in flight than the back end has buffers, queues or handles for.")     \
+    X("write_to_input", "A step changes its own inputs, which others have yet to read.")        \
+    X("false_dependency", "A wait covers more than the work of its own ubatch: its event was "  \
+                          "recorded too late, or is not its own.")                              \
+    X("lost_overlap", "The host waits for one ubatch and holds up the other: what could be "    \
+                      "hidden is not.")                                                         \
+    X("host_bound", "The GPU waits for the host: launches, events, hand-offs.")                 \
+    X("padding_waste", "Rows of padding are sent and go through the experts.")                  \
+    X("capture_while_serving", "A graph is captured in a step that serves requests.")           \
     X("contention", "Kernels that run at the same time ask for more SMs than there are.")
 
 /* What people and screens call a term. X(word, name of the term) */
