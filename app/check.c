@@ -240,7 +240,8 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     dbo_numeric_scene_fini(&scene);
     if (status != DBO_OK) {
         snprintf(r->no_rows, sizeof r->no_rows, "%.159s", why.message);
-        return status == DBO_CANCELLED ? dbo_fail(err, status, NULL, "interrupted") : DBO_OK;
+        bool must_stop = status == DBO_CANCELLED || status == DBO_NO_MEMORY;
+        return must_stop ? dbo_fail(err, status, why.hint, "%s", why.message) : DBO_OK;
     }
     r->rows = rows.num_tokens;
     add_rows(c, &rows);

@@ -32,7 +32,8 @@ static void put(rewrite *r, uint32_t ubatch, dbo_instr instr)
 
 static const dbo_instr *end_of(const rewrite *r, uint32_t ubatch)
 {
-    return r->in->instrs[ubatch] + r->in->num_instrs[ubatch];
+    const dbo_instr *first = r->in->instrs[ubatch]; /* NULL where there are none */
+    return r->in->num_instrs[ubatch] > 0 ? first + r->in->num_instrs[ubatch] : first;
 }
 
 /* The next instruction of this code before a YIELD, from `from` on, or NULL. */

@@ -194,8 +194,10 @@ static void note_wait(play *p, uint32_t r, const play_stream *s, const dbo_cours
                       int64_t issued_ns)
 {
     dbo_played_worst *worst = &p->out->worst_event;
+    if (r != p->watched || s->all_ns == NEVER)
+        return;
     int64_t lost_ns = s->all_ns - later(later(s->end_ns, s->own_ns), issued_ns);
-    if (r == p->watched && s->all_ns != NEVER && lost_ns > worst->ns)
+    if (lost_ns > worst->ns)
         *worst = (dbo_played_worst){lost_ns, item->id, s->waited_for};
 }
 
