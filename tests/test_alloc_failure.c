@@ -387,11 +387,38 @@ static dbo_status load_script(void *arg, uint64_t *digest, dbo_error *err)
     return DBO_OK;
 }
 
+/* A script's layer with what it touches, of its own and as built in. */
+static dbo_status build_layer(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const dbo_experiment *e = arg;
+    const dbo_schedule *schedule = &e->schedule->schedule;
+    const dbo_build_options options = {.num_ubatches = 2, .io = true};
+    int64_t ns[DBO_KIND_COUNT] = {0};
+    dbo_layer_costs *costs = malloc(2 * sizeof *costs);
+    dbo_program layer;
+    if (!costs)
+        return dbo_fail_memory(err, "costs");
+    dbo_layer_costs_fixed(ns, 0, &costs[0]);
+    costs[1] = costs[0];
+    dbo_status status = schedule->build(schedule->self, costs, &options, &layer, err);
+    free(costs);
+    DBO_TRY(status);
+    *digest = layer.num_buffers;
+    for (uint32_t i = 0; i < layer.num_ops; i++)
+        *digest =
+            digest_add(*digest, layer.ops[i].io->num_reads + 100 * layer.ops[i].io->num_writes);
+    dbo_program_fini(&layer);
+    return DBO_OK;
+}
+
 static void scripts(void **state)
 {
+    dbo_experiment e;
+    dbo_error err = {0};
     (void)state;
     write_script("local dbo = require 'dbo'\n"
                  "local s = dbo.schedule { name = 'mine', layer = function(u)\n"
+                 "  u.op { name = 'up', us = 1, reads = 'x', writes = 'y' }\n"
                  "  u.op('A0') u.maybe_run_recv_hook()\n"
                  "  u.register_recv_hook(u.post('dispatch')) u.yield() end }\n"
                  "return dbo.experiment { gpus_per_node = 2, costs = dbo.fixed { A = 9, D = 7 },\n"
@@ -400,6 +427,11 @@ static void scripts(void **state)
                  "    prefix = 'system' }, { num_scheduled = 40, blocks = { 1, 2, 3 } } } } }\n");
     for (int all = 0; all < 2; all++)
         assert_true(fail_each("a script", load_script, NULL, all != 0, true) > 300);
+    const dbo_load_options options = {0};
+    assert_int_equal(dbo_experiment_load(&e, script, &options, &err), DBO_OK);
+    for (int all = 0; all < 2; all++)
+        assert_true(fail_each("a layer that is checked", build_layer, &e, all != 0, false) > 10);
+    dbo_experiment_fini(&e);
     assert_int_equal(unlink(script), 0);
 }
 
