@@ -65,10 +65,8 @@ static void a2a_abort(void *self)
     m->inner.a2a->abort(m->inner.a2a_self);
 }
 
-static const dbo_a2a_ops a2a_table = {.caps = a2a_caps,
-                                      .set_sms = a2a_set_sms,
-                                      .post = a2a_post,
-                                      .finish = a2a_finish};
+static const dbo_a2a_ops a2a_table = {
+    .caps = a2a_caps, .set_sms = a2a_set_sms, .post = a2a_post, .finish = a2a_finish};
 
 /* ---- the device ---- */
 

@@ -9,6 +9,8 @@
 #include "app/lua_load.h"
 #include "app/program_json.h"
 #include "app/simulate.h"
+#include "app/speed.h"
+#include "core/check/check.h"
 #include "tests/random_experiment.h"
 #include "tests/trace_digest.h"
 
@@ -239,7 +241,7 @@ static void runs(void **state)
     }
 }
 
-/* ---- results ---- */
+/* ---- a run that is checked ---- */
 
 static uint64_t digest_text(const char *text)
 {
@@ -248,6 +250,80 @@ static uint64_t digest_text(const char *text)
         digest = digest_add(digest, (unsigned char)*text);
     return digest;
 }
+
+typedef struct watchers {
+    dbo_checker *checker;
+    dbo_perf *perf;
+} watchers;
+
+static dbo_status attach(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
+{
+    const watchers *w = self;
+    (void)rank;
+    DBO_TRY(dbo_checker_attach(w->checker, seam, err));
+    return dbo_perf_attach(w->perf, seam, err);
+}
+
+static dbo_status check_run(const dbo_experiment *e, const watchers *w, dbo_findings *findings,
+                            dbo_error *err)
+{
+    const dbo_simulate_options options = {
+        .unfolded = true, .io = true, .attach = attach, .attach_self = (void *)(uintptr_t)w};
+    dbo_simulated run;
+    uint32_t shown;
+    dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
+    if (status == DBO_OK)
+        status = dbo_checker_finish(w->checker, DBO_OK, NULL, findings, err);
+    if (status == DBO_OK)
+        status = dbo_speed_find(w->perf, e, &run, shown, 0, findings, err);
+    dbo_simulated_fini(&run);
+    return status == DBO_OK && findings->failed ? dbo_fail_memory(err, "findings") : status;
+}
+
+static dbo_status check_experiment(void *arg, uint64_t *digest, dbo_error *err)
+{
+    dbo_findings findings;
+    watchers w = {.checker = dbo_checker_create(NULL, err)};
+    if (w.checker)
+        w.perf = dbo_perf_create(err);
+    dbo_findings_init(&findings);
+    dbo_status status = w.perf ? check_run(arg, &w, &findings, err) : DBO_NO_MEMORY;
+    *digest = DIGEST_START;
+    for (uint32_t i = 0; i < findings.count; i++)
+        *digest = digest_add(*digest, digest_text(findings.items[i].what));
+    bool found = findings.count > 0;
+    dbo_findings_fini(&findings);
+    dbo_perf_destroy(w.perf);
+    dbo_checker_destroy(w.checker);
+    return status != DBO_OK || found ? status
+                                     : dbo_fail(err, DBO_INTERNAL, NULL, "nothing was found");
+}
+
+static void checks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        dbo_backend backend;
+        dbo_graphs graphs;
+    } forms[] = {
+        {"event-after-yield", DBO_BACKEND_HT, DBO_GRAPHS_NONE},
+        {"no-comm-wait", DBO_BACKEND_HT, DBO_GRAPHS_NONE},
+        {"padding-routed", DBO_BACKEND_LL, DBO_GRAPHS_FULL},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        dbo_experiment e;
+        dbo_error err = {0};
+        small_experiment(&e, forms[i].backend, forms[i].graphs);
+        e.has_fault = true;
+        assert_int_equal(dbo_fault_parse(&e.fault, forms[i].fault, &err), DBO_OK);
+        for (int all = 0; all < 2; all++)
+            assert_true(fail_each(forms[i].fault, check_experiment, &e, all != 0, true) > 100);
+        dbo_experiment_fini(&e);
+    }
+}
+
+/* ---- results ---- */
 
 static dbo_status write_result(void *arg, uint64_t *digest, dbo_error *err)
 {
@@ -438,10 +514,8 @@ static void scripts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs),
-        cmocka_unit_test(results),
-        cmocka_unit_test(readers),
-        cmocka_unit_test(scripts),
+        cmocka_unit_test(runs),    cmocka_unit_test(checks),  cmocka_unit_test(results),
+        cmocka_unit_test(readers), cmocka_unit_test(scripts),
     };
     return cmocka_run_group_tests_name("alloc_failure", tests, NULL, NULL);
 }

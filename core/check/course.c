@@ -136,6 +136,8 @@ static bool add_item(build *b, rank_state *r, const dbo_call *call, dbo_course_i
         !FIT(out->items[item.stream], *count, out->cap_items[item.stream]))
         return false;
     out->items[item.stream][(*count)++] = c->num_items;
+    if (out->num_streams <= item.stream)
+        out->num_streams = item.stream + 1u;
     r->own[item.stream][item.turn] = *count;
     if (item.kind != DBO_COURSE_WAIT)
         r->last[item.stream] = item.id;

@@ -69,7 +69,8 @@ typedef struct dbo_course_rank {
     int64_t start_ns; /* of issuing */
     dbo_course_action *actions;
     uint32_t num_actions, cap_actions;
-    int64_t rest_ns; /* of the host, after its last action */
+    int64_t rest_ns;      /* of the host, after its last action */
+    uint32_t num_streams; /* numbers from here on have no items */
     uint32_t *items[DBO_COURSE_STREAMS], num_items[DBO_COURSE_STREAMS],
         cap_items[DBO_COURSE_STREAMS];
 } dbo_course_rank;

@@ -53,6 +53,10 @@ static bool may_block(uint8_t kind)
 static uint64_t note(dbo_recorder_tap *tap, dbo_call call)
 {
     dbo_recorder *r = tap->recorder;
+    if (r->skips >> call.kind & 1u) {
+        tap->current.kind = call.kind;
+        return UINT64_MAX;
+    }
     call.status = DBO_CALL_OPEN;
     call.rank = tap->rank;
     call.ubatch = (uint8_t)(dbo_enabled() ? dbo_current_ubatch_id() : DBO_MARK_MAIN);
@@ -77,6 +81,8 @@ static uint64_t note(dbo_recorder_tap *tap, dbo_call call)
 static void complete(dbo_recorder_tap *tap, uint64_t at, dbo_status status)
 {
     dbo_recorder *r = tap->recorder;
+    if (r->skips >> tap->current.kind & 1u)
+        return;
     tap->current.status = (uint8_t)status;
     if (r->reads_clock)
         tap->current.end_ns = tap->under.host->now_ns(tap->under.host_self);

@@ -62,6 +62,8 @@ typedef enum dbo_call_kind {
         DBO_CALL_COUNT
 } dbo_call_kind;
 
+_Static_assert(DBO_CALL_COUNT <= 32, "a bit a kind");
+
 const char *dbo_call_name(dbo_call_kind kind); /* "HOST_WAIT"; "?" when unknown */
 
 #define DBO_CALL_OPEN UINT8_MAX /* status of a call that has not returned */
@@ -100,7 +102,8 @@ typedef struct dbo_recorder {
     dbo_call_keep_fn keep; /* or NULL; set after init */
     void *keep_self;
     bool forgets;     /* keeps no call, only tells the watcher */
-    bool reads_clock; /* notes when calls are made; set after init, as the two above */
+    bool reads_clock; /* notes when calls are made */
+    uint32_t skips;   /* a bit a kind: neither kept nor told; set after init, as the above */
 } dbo_recorder;
 
 /* Keeps at most `limit` calls; 0: as many as there is memory for. */

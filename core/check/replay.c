@@ -146,7 +146,7 @@ static void account(play *p, uint32_t r)
 {
     uint64_t ns = (uint64_t)(p->now_ns - p->hosts[r].shared_ns);
     p->hosts[r].shared_ns = p->now_ns;
-    for (uint32_t n = 0; n < STREAMS && ns > 0; n++) {
+    for (uint32_t n = 0; n < p->course->ranks[r].num_streams && ns > 0; n++) {
         play_stream *s = &p->streams[r * STREAMS + n];
         if (s->shares && !s->holds)
             s->left -= ns * s->rate < s->left ? ns * s->rate : s->left;
@@ -156,11 +156,12 @@ static void account(play *p, uint32_t r)
 static void rebalance(play *p, uint32_t r)
 {
     uint64_t asked = 0, total = p->course->total_sms;
-    for (uint32_t n = 0; n < STREAMS; n++)
+    uint32_t num_streams = p->course->ranks[r].num_streams;
+    for (uint32_t n = 0; n < num_streams; n++)
         if (p->streams[r * STREAMS + n].shares)
             asked += head_of(p, r, n)->sms;
     uint64_t rate = asked > total ? (total << DBO_RATE_BITS) / asked : RATE_ONE;
-    for (uint32_t n = 0; n < STREAMS; n++) {
+    for (uint32_t n = 0; n < num_streams; n++) {
         play_stream *s = &p->streams[r * STREAMS + n];
         if (!s->shares || s->holds)
             continue;
@@ -439,8 +440,8 @@ static void go_on_rank(play *p, uint32_t r)
     bool again = true;
     while (again) {
         again = go_on(p, r);
-        for (uint32_t n = 0; n < STREAMS; n++)
-            again |= p->course->ranks[r].num_items[n] > 0 && advance(p, r, n);
+        for (uint32_t n = 0; n < p->course->ranks[r].num_streams; n++)
+            again |= advance(p, r, n);
     }
 }
 

@@ -23,6 +23,8 @@ static void match_post(check_rank *rank, dbo_op_id id)
     dbo_checker *checker = rank->checker;
     uint32_t comm = dbo_op_id_ubatch(id);
     check_comm *c = &checker->comms[comm];
+    if (checker->failed)
+        return; /* a post that was not kept leaves a gap */
     rank->posted_step = dbo_op_id_step(id);
     uint32_t k = rank->posted[comm]++;
     if (k == c->count) {
