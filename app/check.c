@@ -167,9 +167,12 @@ static dbo_status run_variation(checking *c, const variation *v, int64_t late_ns
         .arrival = v->arrival, .late_rank = v->late_rank, .late_ns = v->late ? late_ns : 0};
     dbo_status status = run_checked(c, &options, &run, &shown, &ended, &ended_with, err);
     dbo_simulated_fini(&run);
-    if (status == DBO_OK && ended != DBO_OK && ended != DBO_DEADLOCK)
-        return dbo_fail(err, ended, ended_with.hint, "in another order: %s", ended_with.message);
-    return status;
+    if (status != DBO_OK || ended == DBO_OK || ended == DBO_DEADLOCK)
+        return status;
+    c->report->status = ended; /* what was found so far is kept */
+    dbo_fail(&c->report->error, ended, ended_with.hint, "%s: %s",
+             v->late ? "with a rank late" : "with requests in another order", ended_with.message);
+    return DBO_OK;
 }
 
 static dbo_status check_others(checking *c, dbo_error *err)
@@ -180,9 +183,10 @@ static dbo_status check_others(checking *c, dbo_error *err)
     if (run->trace.num_spans > MAX_SPANS_TO_VARY)
         return DBO_OK;
     int64_t late_ns = (int64_t)(run->metrics.step_us.value * 1000) / 4 + 1;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count && c->report->status == DBO_OK; i++) {
         DBO_TRY(run_variation(c, &variations[i], late_ns, err));
-    c->report->orders += count;
+        c->report->orders++;
+    }
     return DBO_OK;
 }
 
@@ -267,6 +271,12 @@ static void add_protocol(const checking *c, const dbo_protocol_result *result)
     dbo_findings_add(&c->report->findings, &f);
 }
 
+static dbo_status leave_out_turns(const checking *c, const char *why)
+{
+    snprintf(c->report->no_turns, sizeof c->report->no_turns, "%.159s", why);
+    return DBO_OK;
+}
+
 /* The hand-offs of a layer by threads, in all their interleavings. */
 static dbo_status check_turns(checking *c, dbo_error *err)
 {
@@ -277,9 +287,10 @@ static dbo_status check_turns(checking *c, dbo_error *err)
     dbo_protocol_result found;
     dbo_plan plan;
     dbo_error why = {0};
-    if (e->config.executor != DBO_CONTEXT_THREAD || result->cut.num_ubatches < 2 ||
-        result->cut.num_ubatches > 3)
+    if (e->config.executor != DBO_CONTEXT_THREAD || result->cut.num_ubatches < 2)
         return DBO_OK;
+    if (result->cut.num_ubatches > DBO_PROTOCOL_MAX_UBATCHES)
+        return leave_out_turns(c, "there are too many ubatches");
     DBO_TRY(dbo_simulated_plan(e, &c->report->run, c->report->shown, &plan, err));
     const dbo_program *layer = &plan.layers[plan.kind_of_layer[plan.num_layers - 1]];
     dbo_protocol_options_init(&options, result->cut.num_ubatches);
@@ -292,10 +303,12 @@ static dbo_status check_turns(checking *c, dbo_error *err)
     if (status == DBO_OK)
         status = dbo_protocol_explore(&options, &found, &why);
     if (status == DBO_LIMIT)
-        return DBO_OK; /* a schedule too long for it */
+        return leave_out_turns(c, why.message);
     if (status != DBO_OK)
         return dbo_fail(err, status, why.hint, "%s", why.message);
     add_protocol(c, &found);
+    if (found.finding != DBO_PROTOCOL_SOUND)
+        dbo_protocol_print(&options, &found, &c->report->turns_text);
     c->report->orders += found.final_states;
     c->report->turns = found.states;
     dbo_protocol_result_fini(&found);
@@ -357,6 +370,7 @@ dbo_status dbo_check_experiment(const dbo_check_job *job, dbo_check_report *out,
     memset(out, 0, sizeof *out);
     dbo_findings_init(&out->findings);
     dbo_strbuf_init(&out->notes);
+    dbo_strbuf_init(&out->turns_text);
     declare_buffers(&c);
     dbo_status (*const parts[])(checking * c, dbo_error * err) = {check_given, check_others,
                                                                   check_rows, check_turns};
@@ -368,7 +382,7 @@ dbo_status dbo_check_experiment(const dbo_check_job *job, dbo_check_report *out,
     }
     if (status == DBO_OK && out->status == DBO_OK)
         note_shown(&c);
-    if (status == DBO_OK && (out->findings.failed || out->notes.failed))
+    if (status == DBO_OK && (out->findings.failed || out->notes.failed || out->turns_text.failed))
         status = dbo_fail_memory(err, "what was found");
     dbo_findings_sort(&out->findings);
     if (out->status == DBO_DEADLOCK && out->findings.count > 0)
@@ -382,6 +396,7 @@ void dbo_check_report_fini(dbo_check_report *report)
 {
     dbo_findings_fini(&report->findings);
     dbo_strbuf_fini(&report->notes);
+    dbo_strbuf_fini(&report->turns_text);
     if (report->ran)
         dbo_simulated_fini(&report->run);
     memset(report, 0, sizeof *report);

@@ -32,9 +32,11 @@ typedef struct dbo_check_job {
 
 typedef struct dbo_check_report {
     dbo_findings findings;
-    uint32_t orders;    /* runs, and orders of hand-offs, that were looked at */
-    uint32_t turns;     /* states of the hand-offs of threads, in any interleaving; 0: none */
-    bool fault_reached; /* the experiment's fault made a difference */
+    uint32_t orders;       /* runs, and orders of hand-offs, that were looked at */
+    uint32_t turns;        /* states of the hand-offs of threads, in any interleaving; 0: none */
+    char no_turns[160];    /* why they were not looked at, though threads are asked for */
+    dbo_strbuf turns_text; /* an order of their steps in which they go wrong, a line each */
+    bool fault_reached;    /* the experiment's fault made a difference */
     /* How the run ended. A deadlock is a finding; anything else that is not DBO_OK is said here. */
     dbo_status status;
     dbo_error error;

@@ -183,6 +183,18 @@ static const char *plural(uint32_t count)
     return count == 1 ? "" : "s";
 }
 
+static void say_left_out(const char *what, const char *why, dbo_strbuf *text)
+{
+    dbo_strbuf line;
+    if (!why[0])
+        return;
+    dbo_strbuf_init(&line);
+    dbo_strbuf_printf(&line, "%s: %s", what, why);
+    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
+    text->failed = text->failed || line.failed;
+    dbo_strbuf_fini(&line);
+}
+
 /* What was found, and what was looked at for that. */
 static void summarise(const check_arguments *arguments, const dbo_check_report *report,
                       dbo_strbuf *text)
@@ -208,11 +220,8 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
                           (unsigned long long)report->rows);
     dbo_strbuf_add(text, count > 0 ? "\n" : "");
     dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
-    if (report->no_rows[0]) {
-        dbo_strbuf_clear(&line);
-        dbo_strbuf_printf(&line, "rows were not compared: %s", report->no_rows);
-        dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
-    }
+    say_left_out("rows were not compared", report->no_rows, text);
+    say_left_out("hand-offs of threads were not explored", report->no_turns, text);
     text->failed = text->failed || line.failed;
     dbo_strbuf_fini(&line);
 }
@@ -226,6 +235,10 @@ static dbo_status print_report(const check_arguments *arguments, const dbo_check
     dbo_strbuf_init(&text);
     dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_text_width());
     dbo_findings_text(&report->findings, dbo_cli_text_width(), &text);
+    if (dbo_strbuf_text(&report->turns_text)[0]) {
+        dbo_strbuf_add(&text, "\nAn order of the threads' steps that leads there\n");
+        dbo_wrap_document(&text, dbo_strbuf_text(&report->turns_text), dbo_cli_text_width());
+    }
     summarise(arguments, report, &text);
     dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
     if (status == DBO_OK)

@@ -73,12 +73,13 @@ static void put_span(dbo_tj_writer *w, const dbo_span *span)
         fprintf(w->file, ",\"sms\":%u", (unsigned)span->sms);
     if (span->bytes > 0)
         fprintf(w->file, ",\"bytes\":%" PRIu64, (uint64_t)span->bytes);
-    const dbo_finding *finding = dbo_tj_finding_of(w, span);
+    uint32_t next = 0;
+    const dbo_finding *finding = dbo_tj_next_finding(w, span, &next);
     if (finding)
         fprintf(w->file, ",\"finding\":\"%s\"", dbo_finding_kind_name(finding->kind));
     fputc('}', w->file);
     dbo_tj_close(w);
-    if (finding)
+    for (; finding; finding = dbo_tj_next_finding(w, span, &next))
         dbo_tj_put_finding(w, finding, tid_of(number), span->start_ns);
 }
 
@@ -168,7 +169,7 @@ static void look_around(dbo_tj_writer *w)
 {
     const dbo_trace *trace = w->run->trace;
     w->num_ubatches = 1;
-    w->marked = 0;
+    memset(w->marked, 0, sizeof w->marked);
     for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++)
         w->tracks[number] = (dbo_tj_track){.used = number < 2, .end_ns = INT64_MIN};
     memset(w->last, 0, sizeof w->last);

@@ -3,16 +3,31 @@
  * names no op, or one that never ran, stands at the end of its host's track. */
 #include "viz/trace_json_impl.h"
 
-const dbo_finding *dbo_tj_finding_of(dbo_tj_writer *w, const dbo_span *span)
+static bool is_marked(const dbo_tj_writer *w, uint32_t i)
+{
+    return i < DBO_TJ_FINDINGS && (w->marked[i / 64] >> (i % 64) & 1);
+}
+
+static bool names(const dbo_finding *finding, dbo_op_id id)
+{
+    for (uint32_t k = 0; k < finding->num_ops; k++)
+        if (dbo_finding_op_alike(finding->ops[k]) == dbo_finding_op_alike(id))
+            return true;
+    return false;
+}
+
+const dbo_finding *dbo_tj_next_finding(dbo_tj_writer *w, const dbo_span *span, uint32_t *at)
 {
     const dbo_findings *findings = w->run->findings;
     bool begins = span->part == DBO_SPAN_RUN || span->part == DBO_SPAN_SEND;
-    for (uint32_t i = 0; begins && findings && i < findings->count; i++)
-        for (uint32_t k = 0; k < findings->items[i].num_ops; k++)
-            if (dbo_finding_op_alike(findings->items[i].ops[k]) == dbo_finding_op_alike(span->id)) {
-                w->marked |= i < 64 ? UINT64_C(1) << i : 0;
-                return &findings->items[i];
-            }
+    while (begins && findings && *at < findings->count) {
+        uint32_t i = (*at)++;
+        if (!names(&findings->items[i], span->id))
+            continue;
+        if (i < DBO_TJ_FINDINGS)
+            w->marked[i / 64] |= UINT64_C(1) << (i % 64);
+        return &findings->items[i];
+    }
     return NULL;
 }
 
@@ -34,9 +49,8 @@ void dbo_tj_put_other_findings(dbo_tj_writer *w)
     const dbo_findings *findings = w->run->findings;
     for (uint32_t i = 0; findings && i < findings->count; i++) {
         const dbo_finding *f = &findings->items[i];
-        bool placed = i >= 64 || (w->marked >> i & 1);
         bool own_track = f->ubatch < w->num_ubatches && w->num_ubatches > 1;
-        if (!placed && (f->rank == DBO_NOWHERE || f->rank == w->rank))
+        if (!is_marked(w, i) && (f->rank == DBO_NOWHERE || f->rank == w->rank))
             dbo_tj_put_finding(w, f, DBO_TJ_TID_HOST + (own_track ? 1 + f->ubatch : 0),
                                w->run->end_ns);
     }

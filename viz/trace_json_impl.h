@@ -15,6 +15,7 @@
 #define DBO_TJ_STREAMS    256u
 #define DBO_TJ_TRACKS     (DBO_TJ_STREAMS + DBO_MAX_UBATCHES) /* streams; ubatches' flights */
 #define DBO_TJ_KEPT_SPANS 4u                                  /* of an ubatch on a side */
+#define DBO_TJ_FINDINGS   1024u                               /* whose marks are remembered */
 #define DBO_TJ_KEPT_ENDS  8u                                  /* of an ubatch's arrows */
 
 /* Thread numbers: host threads (the runner, then the ubatches), streams, flights. */
@@ -60,9 +61,9 @@ typedef struct dbo_tj_writer {
     /* compute stream, all others; the newest first */
     dbo_tj_kept last[DBO_MAX_UBATCHES][2][DBO_TJ_KEPT_SPANS];
     dbo_tj_end ends[DBO_MAX_UBATCHES][DBO_TJ_KEPT_ENDS];
-    uint32_t next_end[DBO_MAX_UBATCHES]; /* the one that is given up for a new one */
-    uint64_t num_arrows;                 /* of the file: their ids */
-    uint64_t marked; /* of the rank's findings, a bit each, as far as there are */
+    uint32_t next_end[DBO_MAX_UBATCHES];   /* the one that is given up for a new one */
+    uint64_t num_arrows;                   /* of the file: their ids */
+    uint64_t marked[DBO_TJ_FINDINGS / 64]; /* of the rank: a bit a finding */
     dbo_strbuf name;
 } dbo_tj_writer;
 
@@ -101,8 +102,9 @@ uint32_t dbo_tj_track_of(const dbo_span *span);
 
 /* trace_json_finding.c */
 
-/* The first finding that names the span's op; NULL: none, or it is not the op's first span. */
-const dbo_finding *dbo_tj_finding_of(dbo_tj_writer *w, const dbo_span *span);
+/* The next finding from *at on that names the span's op, and *at behind it; NULL: none, or it is
+ * not the op's first span. */
+const dbo_finding *dbo_tj_next_finding(dbo_tj_writer *w, const dbo_span *span, uint32_t *at);
 void dbo_tj_put_finding(dbo_tj_writer *w, const dbo_finding *finding, uint32_t tid, int64_t ns);
 /* Those of this rank that stand nowhere yet. */
 void dbo_tj_put_other_findings(dbo_tj_writer *w);
