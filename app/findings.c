@@ -65,6 +65,8 @@ void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
     for (uint32_t i = 0; i < findings->count; i++)
         put_finding(out, &findings->items[i], names);
     dbo_json_close(out);
+    if (findings->left_out > 0)
+        dbo_json_member_int(out, "left_out", findings->left_out);
     dbo_json_member_int(out, "orders_explored", orders);
     dbo_json_close(out);
 }
@@ -91,4 +93,7 @@ void dbo_findings_text(const dbo_findings *findings, uint32_t width, dbo_strbuf 
         put_wrapped(out, "  missing: ", f->missing_edge, width);
         put_wrapped(out, "  fix:     ", f->fix, width);
     }
+    if (findings->left_out > 0)
+        dbo_strbuf_printf(out, "\nand %u more cause%s\n", findings->left_out,
+                          findings->left_out == 1 ? "" : "s");
 }

@@ -2,9 +2,10 @@
  *
  *     {"findings": [{"kind", "rank", "ubatch", "layer", "step", "ops": ["MLP of ubatch 0", ...],
  *                    "buffer", "missing_edge", "fix", "lost_us", "what", "times"}],
- *      "orders_explored": n}
+ *      "left_out": n, "orders_explored": n}
  *
- * Absent quantities are null.
+ * Absent quantities are null; "left_out", how many causes there are besides, is there if there are
+ * some.
  */
 #ifndef DBO_APP_FINDINGS_H
 #define DBO_APP_FINDINGS_H

@@ -420,27 +420,52 @@ static void a_rank_that_skips_an_exchange(void **state)
     }
 }
 
-int main(void)
+/* ---- many causes ---- */
+
+static dbo_finding cause(uint32_t i)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_orders),
-        cmocka_unit_test(writes_race_when_somebody_looks),
-        cmocka_unit_test(rows_are_there_after_the_finish),
-        cmocka_unit_test(a_transfer_that_nobody_receives),
-        cmocka_unit_test(the_host_orders_what_it_has_waited_for),
-        cmocka_unit_test(ranges_are_told_apart),
-        cmocka_unit_test(a_freed_block_may_be_the_next_ones),
-        cmocka_unit_test(a_block_of_another_streams_pool),
-        cmocka_unit_test(nobody_has_written),
-        cmocka_unit_test(inputs_are_not_written),
-        cmocka_unit_test(the_cache_is_written_first),
-        cmocka_unit_test(a_queue_has_a_depth),
-        cmocka_unit_test(results_are_held),
-        cmocka_unit_test(a_handle_is_no_result),
-        cmocka_unit_test(a_slot_overwritten_in_use),
-        cmocka_unit_test(a_rank_that_does_not_post),
-        cmocka_unit_test(ranks_that_mean_different_transfers),
-        cmocka_unit_test(a_rank_that_skips_an_exchange),
+    dbo_finding f = dbo_finding_of(DBO_FINDING_RACE);
+    f.layer = DBO_FINDINGS_MAX - i % DBO_FINDINGS_MAX; /* sorting turns them round */
+    f.num_ops = 1;
+    f.ops[0] = dbo_op_id_make(0, 0, 0, i >> 15, 0, i & 0x7fffu);
+    return f;
+}
+
+static void many_causes_are_counted(void **state)
+{
+    (void)state;
+    enum { CAUSES = 100000 };
+    dbo_findings findings, others;
+    dbo_findings_init(&findings);
+    dbo_findings_init(&others);
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < CAUSES; i++) {
+            dbo_finding f = cause(i);
+            f.ops[0] |= dbo_op_id_make(0, 3, 5, 0, 0, 0) * round; /* elsewhere: the same cause */
+            dbo_findings_add(&findings, &f);
+        }
+        dbo_findings_sort(&findings);
+    }
+    assert_false(findings.failed);
+    assert_int_equal(findings.count, DBO_FINDINGS_MAX);
+    assert_int_equal(findings.left_out, CAUSES - DBO_FINDINGS_MAX);
+    for (uint32_t i = 0; i < findings.count; i++) {
+        assert_int_equal(findings.items[i].layer, i + 1);
+        assert_int_equal(findings.items[i].times, 2);
+    }
+    for (uint32_t i = CAUSES - 10; i < CAUSES + 10; i++) {
+        dbo_finding f = cause(i);
+        dbo_findings_add(&others, &f);
+    }
+    dbo_findings_add_all(&findings, &others);
+    assert_int_equal(findings.left_out, CAUSES + 10 - DBO_FINDINGS_MAX);
+    dbo_findings_add_all(&others, &findings);
+    assert_int_equal(others.count, DBO_FINDINGS_MAX);
+    assert_int_equal(others.count + others.left_out, CAUSES + 10);
+    dbo_findings_fini(&findings);
+    dbo_findings_fini(&others);
+}
+
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -522,8 +522,7 @@ dbo_status dbo_checker_finish(dbo_checker *checker, dbo_status status, const dbo
         check_deadlock(checker, error);
     for (uint32_t i = 0; i < checker->num_ranks; i++)
         failed = failed || checker->ranks[i]->memory.failed;
-    for (uint32_t i = 0; i < checker->findings.count; i++)
-        dbo_findings_add(out, &checker->findings.items[i]);
+    dbo_findings_add_all(out, &checker->findings);
     dbo_findings_sort(out);
     return failed || out->failed ? dbo_fail_memory(err, "what a checker looks at") : DBO_OK;
 }

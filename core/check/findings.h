@@ -48,6 +48,9 @@ typedef enum dbo_finding_kind {
 const char *dbo_finding_kind_name(dbo_finding_kind kind); /* "use_after_free"; "?" */
 bool dbo_finding_is_speed(dbo_finding_kind kind);
 
+/* So many different causes are kept; of more only the number is known. */
+#define DBO_FINDINGS_MAX 1000u
+
 #define DBO_NOWHERE UINT32_MAX /* of no particular rank, ubatch or layer */
 
 typedef struct dbo_finding {
@@ -63,10 +66,19 @@ typedef struct dbo_finding {
     uint32_t times;         /* how often this cause was met */
 } dbo_finding;
 
+/* Where a cause is: findings.c. */
+typedef struct dbo_finding_slot {
+    uint64_t print; /* of the cause; 0: a free slot */
+    uint32_t item;
+} dbo_finding_slot;
+
 typedef struct dbo_findings {
     dbo_finding *items;
     uint32_t count, cap;
-    bool failed; /* out of memory: some are missing */
+    uint32_t left_out; /* different causes that came when DBO_FINDINGS_MAX were there */
+    bool failed;       /* out of memory: some are missing */
+    dbo_finding_slot *slots;
+    uint32_t num_slots;
 } dbo_findings;
 
 void dbo_findings_init(dbo_findings *findings);
@@ -79,7 +91,7 @@ dbo_finding dbo_finding_of(dbo_finding_kind kind);
 dbo_finding dbo_finding_of_error(dbo_finding_kind kind, const dbo_error *error);
 
 /* Copies it in, or counts it with the one of the same cause: kind, buffer, and ops but for their
- * step, rank and layer; without ops, ubatch and sentence. */
+ * step, rank and layer; without ops, ubatch and sentence. O(1). */
 void dbo_findings_add(dbo_findings *findings, const dbo_finding *finding);
 
 /* What stays of an op whose finding is met in other steps, ranks and layers. */
@@ -88,6 +100,9 @@ static inline dbo_op_id dbo_finding_op_alike(dbo_op_id id)
     return dbo_op_id_make(0, 0, 0, dbo_op_id_ubatch(id), dbo_op_id_kind(id),
                           dbo_op_id_occurrence(id));
 }
+
+/* Adds all of `from`, and what that one has left out. */
+void dbo_findings_add_all(dbo_findings *findings, const dbo_findings *from);
 
 /* Is there one of this kind? */
 bool dbo_findings_have(const dbo_findings *findings, dbo_finding_kind kind);
