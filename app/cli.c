@@ -84,20 +84,14 @@ static error_t parse_all(int key, char *arg, struct argp_state *state)
 
 /* ---- sentences ---- */
 
-/* A line for the terminal out of a text that a script or a file may have made: what a terminal
- * could take for a command, and the ends of lines, become '?' and blanks. */
+/* A line for the terminal out of a text that a script or a file may have made. */
 static void put_line(const char *before, const char *text)
 {
-    fputs(before, stderr);
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
-        if (*at == '\n' || *at == '\t' || *at == '\r')
-            fputc(' ', stderr);
-        else
-            fputc(*at < 0x20 || *at == 0x7f || is_c1 ? '?' : *at, stderr);
-        at += is_c1;
-    }
-    fputc('\n', stderr);
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    dbo_text_clean(&line, text, strlen(text));
+    fprintf(stderr, "%s%s\n", before, line.failed ? "out of memory" : dbo_strbuf_text(&line));
+    dbo_strbuf_fini(&line);
 }
 
 /* After an interruption every failure is one, whatever noticed it first: a read that was

@@ -112,8 +112,10 @@ static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
     }
     dbo_strbuf_printf(out, ", %s, graphs %s, rules %s", config_word(config, "all2all_backend"),
                       config_word(config, "cudagraph_mode"), config_word(config, "rules"));
-    if (strcmp(config->schedule, "mlp_shared_overlap") != 0)
-        dbo_strbuf_printf(out, ", schedule %s", config->schedule);
+    if (strcmp(config->schedule, "mlp_shared_overlap") != 0) {
+        dbo_strbuf_add(out, ", schedule ");
+        dbo_text_clean(out, config->schedule, strlen(config->schedule)); /* a script's word */
+    }
     if (config->executor != DBO_CONTEXT_FIBER)
         dbo_strbuf_printf(out, ", executor %s", config_word(config, "executor"));
 }

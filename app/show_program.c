@@ -1,6 +1,7 @@
 /* show_program.c: a layer's schedule as a listing and as JSON, with durations alone on the GPU. */
 #include "app/program_json.h"
 #include "app/show.h"
+#include "app/wrap.h"
 #include "core/notation.h"
 #include "sim/cost.h"
 #include "sim/fabric.h"
@@ -170,7 +171,7 @@ static void add_instr(const listing *l, uint32_t number, const dbo_instr *instr)
     dbo_strbuf_printf(&scratch, "  %3u  %-14s", number, dbo_code_name((dbo_code)instr->code));
     add_fields(&line, instr);
     dbo_strbuf_trim(&scratch);
-    dbo_strbuf_add(l->out, dbo_strbuf_text(&scratch));
+    dbo_text_clean(l->out, dbo_strbuf_text(&scratch), scratch.len); /* a script's names are in it */
     dbo_strbuf_add(l->out, "\n");
     l->out->failed = l->out->failed || scratch.failed;
     dbo_strbuf_fini(&scratch);
@@ -220,7 +221,8 @@ dbo_status dbo_show_program(const dbo_outcome *outcome, uint32_t layer, bool asc
     machine_init(&m, outcome->result.experiment);
     const dbo_program *program = &plan.layers[plan.kind_of_layer[layer]];
     const listing l = {.program = program, .machine = &m, .ascii = ascii, .out = out};
-    dbo_strbuf_printf(out, "%s, ", program->name);
+    dbo_text_clean(out, program->name, strlen(program->name));
+    dbo_strbuf_add(out, ", ");
     add_layers(&plan, layer, out);
     dbo_strbuf_printf(out, " of rank %u: %u ubatch%s, %u events, %u transfers\n", outcome->rank,
                       program->num_ubatches, program->num_ubatches == 1 ? "" : "es",

@@ -256,6 +256,31 @@ static void texts_of_scripts_cannot_command_the_terminal(void **state)
     assert_ptr_equal(strchr(complained, '\n'), complained + strlen(complained) - 1);
 }
 
+static void names_of_scripts_cannot_either(void **state)
+{
+    (void)state;
+    put_file(
+        "t.lua",
+        "local dbo = require 'dbo'\n"
+        "local layer = function(u) u.op('A0') u.op('A1')\n"
+        "  u.yield_and_switch_from_compute_to_comm()\n"
+        "  u.finish(u.post('dispatch')) u.switch_to_compute_sync() u.op('MLP')\n"
+        "  u.yield_and_switch_from_compute_to_comm() u.finish(u.post('combine'))\n"
+        "  u.yield_and_switch_from_comm_to_compute()\n"
+        "end\n"
+        "return dbo.experiment { gpus_per_node = 2, enable_expert_parallel = true, layers = 2,\n"
+        "  enable_dbo = true, all2all_backend = 'deepep_high_throughput',\n"
+        "  costs = dbo.fixed { A = 90, M = 40, D = 70, C = 240 },\n"
+        "  schedule = dbo.schedule { name = '\27[31mred\7', num_ubatches = 2, layer = layer },\n"
+        "  batch = dbo.decode { num_tokens = 64, context_len = 32 } }\n");
+    static const char *const commands[] = {"dbo run t.lua", "dbo show program t.lua"};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(run(commands[i]), 0);
+        assert_non_null(strstr(printed, "?[31mred?"));
+        assert_null(strpbrk(printed, "\x1b\a"));
+    }
+}
+
 static void a_script_may_begin_with_a_mark_or_a_line_for_the_kernel(void **state)
 {
     (void)state;
@@ -282,6 +307,7 @@ int main(void)
         cmocka_unit_test(outputs_must_differ_and_have_something_to_hold),
         cmocka_unit_test(overrides_end_like_scripts),
         cmocka_unit_test(texts_of_scripts_cannot_command_the_terminal),
+        cmocka_unit_test(names_of_scripts_cannot_either),
         cmocka_unit_test(a_script_may_begin_with_a_mark_or_a_line_for_the_kernel),
     };
     return cmocka_run_group_tests_name("cli_io", tests, make_folder, remove_folder);
