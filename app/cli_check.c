@@ -5,21 +5,20 @@
  */
 #include "app/check.h"
 #include "app/cli.h"
+#include "app/cli_check_program.h"
 #include "app/cli_check_runs.h"
 #include "app/cli_script.h"
 #include "app/fault_text.h"
 #include "app/findings.h"
 #include "app/output.h"
-#include "app/program_json.h"
 #include "app/wrap.h"
 #include "viz/trace_json.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdlib.h>
 
-enum { KEY_PROGRAM = 1, KEY_JSON, KEY_TRACE, KEY_PERF };
+enum { KEY_PROGRAM = 1, KEY_JSON, KEY_TRACE, KEY_PERF, KEY_LAYERS };
 
 static const struct argp_option check_options[] = {
     {NULL, 0, NULL, 0, "Of check:", 1},
@@ -31,6 +30,8 @@ static const struct argp_option check_options[] = {
      "Write what happened to FILE as trace events, findings marked, for ui.perfetto.dev", 1},
     {"program", KEY_PROGRAM, "FILE", 0,
      "A program as JSON, as dbo show program --json prints it; - is stdin", 1},
+    {"layers", KEY_LAYERS, "N", 0,
+     "With --program: run it as N layers, one after the other, 1 to 64; else once", 1},
     {"json", KEY_JSON, "FILE", 0, "Write the findings as JSON; - is stdout", 1},
     {0}};
 
@@ -49,13 +50,29 @@ static const char check_doc[] =
     "  dbo show program scripts/workloads/deepseek-v3-prefill.lua --json >p.json\n"
     "  dbo check scripts/whatif/late-previous-event.lua\n"
     "  dbo check --program p.json\n"
-    "  dbo check --program p.json --json findings.json\n";
+    "  dbo check --program p.json --layers=3 --json findings.json\n";
 
 typedef struct check_arguments {
     dbo_script_arguments script;
     const char *program, *json, *trace;
+    uint32_t layers; /* 0: not said */
     bool perf;
 } check_arguments;
+
+static error_t parse_layers(check_arguments *arguments, const char *text)
+{
+    char *end;
+    errno = 0;
+    long layers = strtol(text, &end, 10);
+    bool number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+    if (!number || layers < 1 || layers > (long)DBO_CHECK_MAX_LAYERS) {
+        dbo_fail(&arguments->script.err, DBO_INVALID, NULL,
+                 "--layers is a number from 1 to %u, not '%.40s'", DBO_CHECK_MAX_LAYERS, text);
+        return EINVAL;
+    }
+    arguments->layers = (uint32_t)layers;
+    return 0;
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -64,116 +81,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_PROGRAM: arguments->program = arg; return 0;
     case KEY_JSON: arguments->json = arg; return 0;
     case KEY_TRACE: arguments->trace = arg; return 0;
+    case KEY_LAYERS: return parse_layers(arguments, arg);
     case KEY_PERF: arguments->perf = true; return 0;
     default: return dbo_script_option(&arguments->script, key, arg);
     }
-}
-
-/* ---- names ---- */
-
-/* "up_proj of ubatch 1": as the file calls it. */
-static void op_text(const void *self, dbo_op_id id, char *out, size_t size)
-{
-    const dbo_program_file *file = self;
-    const dbo_program *p = &file->program;
-    const dbo_op_id own =
-        dbo_op_id_make(0, 0, 0, dbo_op_id_ubatch(id), dbo_op_id_kind(id), dbo_op_id_occurrence(id));
-    const char *name = dbo_op_kind_name(dbo_op_id_kind(id));
-    for (uint32_t i = 0; i < p->num_ops && i < file->op_names.count; i++)
-        if (p->ops[i].id_bits == own)
-            name = file->op_names.names[i];
-    snprintf(out, size, "%.40s of ubatch %u", name, dbo_op_id_ubatch(id));
-}
-
-/* ---- what is written ---- */
-
-static dbo_status write_json(const dbo_findings *findings, uint32_t orders,
-                             const dbo_finding_names *names, dbo_output *output, dbo_error *err)
-{
-    dbo_json_writer writer;
-    dbo_json_writer_init(&writer, dbo_json_sink_file, output->file, 2);
-    dbo_findings_json(findings, orders, names, &writer);
-    dbo_status status = dbo_json_writer_finish(&writer, err);
-    if (status == DBO_OK || status == DBO_IO) /* a sink that failed is the file's failure */
-        return dbo_output_commit(output, err);
-    dbo_output_discard(output);
-    return status;
-}
-
-static dbo_status print(const check_arguments *arguments, const dbo_program *program,
-                        const dbo_findings *findings, dbo_error *err)
-{
-    uint32_t instrs = 0;
-    dbo_strbuf text;
-    if (dbo_output_names_stdout(arguments->json))
-        return DBO_OK; /* stdout is the document's */
-    dbo_strbuf_init(&text);
-    for (uint32_t u = 0; u < program->num_ubatches; u++)
-        instrs += program->num_instrs[u];
-    dbo_findings_text(findings, dbo_cli_width(), &text);
-    if (findings->count == 0)
-        dbo_strbuf_printf(&text,
-                          "%s: nothing found in any order of completion (%u ubatches, %u "
-                          "instructions)\n",
-                          arguments->program, program->num_ubatches, instrs);
-    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
-    if (status == DBO_OK)
-        fputs(dbo_strbuf_text(&text), stdout);
-    dbo_strbuf_fini(&text);
-    return status;
-}
-
-/* ---- programs ---- */
-
-static dbo_status check_program(const check_arguments *arguments, const dbo_program_file *file,
-                                dbo_output *output, dbo_findings *findings, dbo_error *err)
-{
-    const dbo_finding_names names = {.op_text = op_text, .self = file};
-    const dbo_check_program_options options = {.op_text = op_text, .op_text_self = file};
-    uint32_t orders = 0;
-    DBO_TRY(dbo_check_program(&file->program, &options, findings, &orders, err));
-    if (output->file)
-        DBO_TRY(write_json(findings, orders, &names, output, err));
-    return print(arguments, &file->program, findings, err);
-}
-
-static dbo_status read_and_check(const check_arguments *arguments, dbo_output *output,
-                                 dbo_findings *findings, dbo_error *err)
-{
-    dbo_json *document;
-    dbo_program_file file;
-    DBO_TRY(dbo_json_read_file(&document, arguments->program, NULL, err));
-    dbo_status status = dbo_program_json_read(dbo_json_root(document), &file, err);
-    dbo_json_destroy(document);
-    if (status != DBO_OK) {
-        dbo_error_prefix(err, "%s", arguments->program);
-        return status;
-    }
-    status = check_program(arguments, &file, output, findings, err);
-    dbo_program_file_fini(&file);
-    return status;
-}
-
-static int run_program(const check_arguments *arguments)
-{
-    dbo_error err = {0};
-    dbo_output output = {0};
-    dbo_findings findings;
-    if (strcmp(arguments->program, "-") != 0 && access(arguments->program, R_OK) != 0) {
-        dbo_fail(&err, DBO_IO, NULL, "cannot read %.200s: %s", arguments->program, strerror(errno));
-        return dbo_cli_fail_usage(&err);
-    }
-    if (arguments->json && dbo_output_open(&output, arguments->json, &err) != DBO_OK)
-        return dbo_cli_fail_usage(&err);
-    dbo_findings_init(&findings);
-    dbo_status status = read_and_check(arguments, &output, &findings, &err);
-    bool found = findings.count > 0;
-    dbo_findings_fini(&findings);
-    dbo_output_discard(&output);
-    if (status != DBO_OK)
-        return dbo_cli_fail(&err);
-    int code = dbo_cli_end();
-    return code == DBO_EXIT_OK && found ? DBO_EXIT_FINDINGS : code;
 }
 
 /* ---- scripts ---- */
@@ -308,7 +219,7 @@ static int conclude(const check_arguments *arguments, const dbo_experiment *expe
     dbo_error err = {0};
     dbo_status status = DBO_OK;
     if (json->file)
-        status = write_json(&report->findings, report->orders, &names, json, &err);
+        status = dbo_findings_write(&report->findings, report->orders, &names, json, &err);
     if (status == DBO_OK && trace->file)
         status = write_trace(experiment, report, trace, &err);
     if (status == DBO_OK)
@@ -351,7 +262,7 @@ static dbo_status write_runs(const check_arguments *arguments, const dbo_check_r
 {
     dbo_strbuf text;
     if (json->file)
-        DBO_TRY(write_json(&runs->findings, runs->orders, NULL, json, err));
+        DBO_TRY(dbo_findings_write(&runs->findings, runs->orders, NULL, json, err));
     if (dbo_output_names_stdout(arguments->json))
         return DBO_OK;
     dbo_strbuf_init(&text);
@@ -441,6 +352,9 @@ static dbo_status check_arguments_fit(const check_arguments *arguments, dbo_erro
         (script || arguments->trace || arguments->perf || arguments->script.num_sets > 0))
         return dbo_fail(err, DBO_INVALID, "See dbo help check.",
                         "--program is checked alone: there is no run");
+    if (arguments->layers > 0 && !arguments->program)
+        return dbo_fail(err, DBO_INVALID, "The script's own setting is --set layers=N.",
+                        "--layers is for --program only");
     if (dbo_output_names_stdout(arguments->json) && dbo_output_names_stdout(arguments->trace))
         return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
                         "--json and --trace cannot both go to the standard output");
@@ -463,7 +377,8 @@ int dbo_command_check(int argc, char **argv)
     if (check_arguments_fit(&arguments, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
     if (arguments.program)
-        return run_program(&arguments);
+        return dbo_cli_check_program(&(dbo_check_program_arguments){
+            .path = arguments.program, .json = arguments.json, .layers = arguments.layers});
     if (!arguments.script.path) {
         if (dbo_fault_scene(arguments.script.fault, scene, sizeof scene, &err) != DBO_OK)
             return dbo_cli_fail_usage(&err);

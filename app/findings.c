@@ -71,6 +71,19 @@ void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
     dbo_json_close(out);
 }
 
+dbo_status dbo_findings_write(const dbo_findings *findings, uint32_t orders,
+                              const dbo_finding_names *names, dbo_output *output, dbo_error *err)
+{
+    dbo_json_writer writer;
+    dbo_json_writer_init(&writer, dbo_json_sink_file, output->file, 2);
+    dbo_findings_json(findings, orders, names, &writer);
+    dbo_status status = dbo_json_writer_finish(&writer, err);
+    if (status == DBO_OK || status == DBO_IO) /* a sink that failed is the file's failure */
+        return dbo_output_commit(output, err);
+    dbo_output_discard(output);
+    return status;
+}
+
 /* ---- text ---- */
 
 static void put_wrapped(dbo_strbuf *out, const char *label, const char *text, uint32_t width)

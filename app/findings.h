@@ -11,6 +11,7 @@
 #define DBO_APP_FINDINGS_H
 
 #include "app/json_write.h"
+#include "app/output.h"
 #include "core/check/check.h"
 #include "core/strbuf.h"
 
@@ -23,6 +24,10 @@ typedef struct dbo_finding_names {
 /* The document; the caller begins and finishes the writer. */
 void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
                        const dbo_finding_names *names, dbo_json_writer *out);
+
+/* The whole document into an output, which is committed, or discarded on failure. */
+dbo_status dbo_findings_write(const dbo_findings *findings, uint32_t orders,
+                              const dbo_finding_names *names, dbo_output *output, dbo_error *err);
 
 /* One block a finding: kind and sentence, then what is missing, the fix, the time. `width`: where
  * lines are broken. */

@@ -42,9 +42,11 @@ typedef enum dbo_json_type {
 
 /* What a reader accepts; 0 in a field means its default. */
 typedef struct dbo_json_limits {
-    size_t max_bytes;  /* of text; default 1 GiB */
-    size_t max_values; /* nodes of the tree, 32 bytes each; default 2^26 */
-    size_t max_depth;  /* of arrays and objects inside each other; default 64 */
+    size_t max_bytes;              /* of text; default 1 GiB */
+    size_t max_values;             /* nodes of the tree, 32 bytes each; default 2^26 */
+    size_t max_depth;              /* of arrays and objects inside each other; default 64 */
+    bool (*cancelled)(void *self); /* polled; true ends it with DBO_CANCELLED; or NULL */
+    void *cancelled_self;
 } dbo_json_limits;
 
 /* Parses `length` bytes; copies what it keeps. `limits` may be NULL. On success *out is the

@@ -28,6 +28,7 @@
 #define DEFAULT_MAX_VALUES ((size_t)1 << 26)
 #define DEFAULT_MAX_DEPTH  ((size_t)64)
 #define NUMBER_CHARS       400
+#define POLL_VALUES        ((size_t)1024) /* between looks at `cancelled` */
 #define COLUMN_MAX         ((1u << 28) - 1)
 
 typedef struct json_frame {
@@ -117,6 +118,9 @@ static int push(json_builder *b, dbo_json_value value)
     if (++b->total_values > b->limits.max_values)
         return STOP_HERE(b, DBO_LIMIT, NULL, "the document has more than %zu values",
                          b->limits.max_values);
+    bool polls = b->limits.cancelled && b->total_values % POLL_VALUES == 0;
+    if (polls && b->limits.cancelled(b->limits.cancelled_self))
+        return stop(b, dbo_fail(b->err, DBO_CANCELLED, NULL, "interrupted"));
     if (!grow((void **)&b->values, &b->cap_values, b->num_values + 1, sizeof *b->values))
         return stop(b, dbo_fail_memory(b->err, "a JSON document"));
     value.key = b->key;

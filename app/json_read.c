@@ -331,13 +331,15 @@ dbo_status dbo_json_check_keys(const dbo_json_value *object, const char *const *
     return DBO_OK;
 }
 
-static dbo_status read_stream(FILE *file, size_t max_bytes, char **out, size_t *length,
-                              dbo_error *err)
+static dbo_status read_stream(FILE *file, size_t max_bytes, const dbo_json_limits *limits,
+                              char **out, size_t *length, dbo_error *err)
 {
     size_t capacity = 0;
     *out = NULL;
     *length = 0;
     for (;;) {
+        if (limits && limits->cancelled && limits->cancelled(limits->cancelled_self))
+            return dbo_fail(err, DBO_CANCELLED, NULL, "interrupted");
         if (capacity - *length < READ_CHUNK_BYTES) {
             capacity = capacity * 2 + READ_CHUNK_BYTES;
             char *larger = realloc(*out, capacity);
@@ -370,7 +372,7 @@ dbo_status dbo_json_read_file(dbo_json **out, const char *path, const dbo_json_l
                         strerror(errno));
     char *text = NULL;
     size_t length = 0;
-    dbo_status status = read_stream(file, max_bytes, &text, &length, err);
+    dbo_status status = read_stream(file, max_bytes, limits, &text, &length, err);
     if (status == DBO_OK)
         status = dbo_json_parse(out, text, length, limits, err);
     if (!is_stdin)

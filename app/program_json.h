@@ -21,15 +21,11 @@
 
 #include "app/json.h"
 #include "app/json_write.h"
+#include "app/program_names.h"
 #include "core/arena.h"
 #include "core/program.h"
 
 /* ---- in ---- */
-
-typedef struct dbo_name_list {
-    uint32_t count, capacity;
-    const char **names;
-} dbo_name_list;
 
 /* A program read from a file, and what its numbers are called there. Ops and posts have an io whose
  * accesses are {buffer, offset 0, all its bytes}. */
@@ -38,10 +34,24 @@ typedef struct dbo_program_file {
     dbo_program program;
     dbo_name_list events, handles;
     dbo_name_list op_names; /* by ops[] entry */
+    uint32_t *ops_by_id;    /* ops[] entries in the order of their ids */
+    bool many_layers;       /* set by who runs it more than once: dbo_program_file_op_text */
 } dbo_program_file;
+
+/* Who reads; each slot may be NULL. `self` is given to both. */
+typedef struct dbo_program_reading {
+    bool (*cancelled)(void *self);                  /* polled: true ends it with DBO_CANCELLED */
+    void (*warn)(void *self, const char *sentence); /* "line 3: 'read' is no key ..." */
+    void *self;
+} dbo_program_reading;
 
 /* DBO_PARSE or DBO_INVALID with a sentence that names line and column; nothing is left to free. */
 dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *out, dbo_error *err);
+dbo_status dbo_program_json_read_for(const dbo_json_value *root, const dbo_program_reading *reading,
+                                     dbo_program_file *out, dbo_error *err);
+/* "up_proj of ubatch 1", as the file calls it, and the layer if there are many: a
+ * dbo_check_op_text of a dbo_program_file. O(log n). */
+void dbo_program_file_op_text(const void *file, dbo_op_id id, char *out, size_t size);
 void dbo_program_file_fini(dbo_program_file *file); /* of a zeroed one is fine */
 
 /* ---- out ---- */

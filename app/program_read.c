@@ -1,9 +1,11 @@
 /* program_read.c: programs from JSON (program_json.h). Names become numbers in the order in which
  * they are met; the builder checks the rest. */
 #include "app/program_json.h"
+#include "app/program_keys.h"
 #include "core/suggest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_US    1e12
@@ -11,6 +13,9 @@
 
 typedef struct reader {
     dbo_program_file *file;
+    const dbo_program_reading *reading; /* or NULL */
+    dbo_program_keys keys;
+    dbo_name_list buffers;
     dbo_program_builder builder;
     bool buffers_given;
     uint8_t stream_of_handle[UINT8_MAX + 1]; /* of its last post: where a hook receives */
@@ -19,32 +24,15 @@ typedef struct reader {
 
 /* ---- names ---- */
 
-static dbo_status copy_text(reader *r, const char *text, char **out, dbo_error *err)
+static bool cancelled(const reader *r)
 {
-    size_t size = strlen(text) + 1;
-    *out = DBO_ARENA_ARRAY(&r->file->arena, char, size);
-    if (!*out)
-        return dbo_fail_memory(err, "the names of a program");
-    memcpy(*out, text, size);
-    return DBO_OK;
+    const dbo_program_reading *reading = r->reading;
+    return reading && reading->cancelled && reading->cancelled(reading->self);
 }
 
-static dbo_status push_name(reader *r, dbo_name_list *list, const char *name, dbo_error *err)
+static dbo_status poll_reader(const reader *r, dbo_error *err)
 {
-    if (list->count == list->capacity) {
-        uint32_t larger = list->capacity > 0 ? 2 * list->capacity : 16;
-        const char **grown = DBO_ARENA_ARRAY(&r->file->arena, const char *, larger);
-        if (!grown)
-            return dbo_fail_memory(err, "the names of a program");
-        if (list->count > 0)
-            memcpy(grown, list->names, list->count * sizeof *grown);
-        list->names = grown;
-        list->capacity = larger;
-    }
-    char *copy;
-    DBO_TRY(copy_text(r, name, &copy, err));
-    list->names[list->count++] = copy;
-    return DBO_OK;
+    return cancelled(r) ? dbo_fail(err, DBO_CANCELLED, NULL, "interrupted") : DBO_OK;
 }
 
 /* The text of a name: a string, or a number that stands for one. */
@@ -64,14 +52,6 @@ static dbo_status name_of(const dbo_json_value *value, const char *key, char *ou
     }
 }
 
-static uint32_t find_name(const dbo_name_list *list, const char *name)
-{
-    uint32_t i = 0;
-    while (i < list->count && strcmp(list->names[i], name) != 0)
-        i++;
-    return i;
-}
-
 /* A name that is met for the first time is the next number. */
 static dbo_status number_of(reader *r, dbo_name_list *list, const dbo_json_value *instr,
                             const char *key, uint16_t (*add)(dbo_program_builder *builder),
@@ -81,12 +61,13 @@ static dbo_status number_of(reader *r, dbo_name_list *list, const dbo_json_value
     char name[128];
     DBO_TRY(dbo_json_need(instr, key, &value, err));
     DBO_TRY(name_of(value, key, name, sizeof name, err));
-    uint32_t number = find_name(list, name);
+    uint32_t number = dbo_name_find(list, name);
     if (number == list->count) {
         if (list->count > UINT8_MAX)
-            return dbo_json_fail(err, value, NULL, "more than %u different \"%s\"", UINT8_MAX + 1u,
-                                 key);
-        DBO_TRY(push_name(r, list, name, err));
+            return dbo_json_fail(err, value, NULL,
+                                 "'%.40s' is one too many: a program file can name %u %s", name,
+                                 UINT8_MAX + 1u, list == &r->file->handles ? "handles" : "events");
+        DBO_TRY(dbo_name_add(list, &r->file->arena, name, err));
         (void)add(&r->builder);
     }
     *out = (uint16_t)number;
@@ -104,13 +85,22 @@ static dbo_status read_handle(reader *r, const dbo_json_value *instr, uint16_t *
     return number_of(r, &r->file->handles, instr, "handle", dbo_program_add_handle, out, err);
 }
 
-static uint32_t find_buffer_name(const reader *r, const char *name)
+/* A buffer more; its number is that of its name. */
+static dbo_status add_buffer(reader *r, const dbo_json_value *value, const char *name,
+                             const dbo_program_buffer *buffer, dbo_error *err)
 {
-    const dbo_program *p = &r->builder.program;
-    uint32_t i = 0;
-    while (i < p->num_buffers && strcmp(p->buffers[i].name, name) != 0)
-        i++;
-    return i;
+    if (r->buffers.count >= DBO_NO_INDEX)
+        return dbo_json_fail(err, value, NULL,
+                             "'%.40s' is one too many: a program can have %u buffers", name,
+                             DBO_NO_INDEX);
+    DBO_TRY(dbo_name_add(&r->buffers, &r->file->arena, name, err));
+    uint16_t number =
+        buffer->workspace
+            ? dbo_program_add_workspace(&r->builder, name, buffer->bytes, buffer->pool)
+            : dbo_program_add_buffer(&r->builder, name, buffer->bytes, buffer->pool);
+    if (buffer->input && r->builder.status == DBO_OK)
+        dbo_program_set_input(&r->builder, number);
+    return DBO_OK;
 }
 
 static dbo_status find_buffer(reader *r, const dbo_json_value *value, const char *key,
@@ -118,14 +108,15 @@ static dbo_status find_buffer(reader *r, const dbo_json_value *value, const char
 {
     const dbo_program *p = &r->builder.program;
     char name[128], hint[128];
+    DBO_TRY(poll_reader(r, err));
     DBO_TRY(name_of(value, key, name, sizeof name, err));
-    uint32_t number = find_buffer_name(r, name);
+    uint32_t number = dbo_name_find(&r->buffers, name);
     *out = (uint16_t)number;
-    if (number < p->num_buffers)
+    if (number < r->buffers.count)
         return DBO_OK;
     if (!r->buffers_given) {
-        *out = dbo_program_add_buffer(&r->builder, name, 0, DBO_STREAM_COMPUTE);
-        return DBO_OK;
+        const dbo_program_buffer buffer = {.pool = DBO_STREAM_COMPUTE};
+        return add_buffer(r, value, name, &buffer, err);
     }
     dbo_suggestion near = dbo_suggest_begin(name);
     for (uint32_t i = 0; i < p->num_buffers; i++)
@@ -250,12 +241,16 @@ static dbo_status read_op(reader *r, uint32_t ubatch, const dbo_json_value *inst
     DBO_TRY(dbo_json_opt_int(instr, "sms", 0, UINT16_MAX, &sms, err));
     DBO_TRY(dbo_json_opt_string(instr, "name", &name, err));
     DBO_TRY(read_io(r, instr, &io, err));
+    if (r->builder.program.num_ops >= DBO_NO_INDEX)
+        return dbo_json_fail(err, instr, NULL, "a program can have %u ops: this is one too many",
+                             DBO_NO_INDEX);
     cost.fixed_sms = (uint16_t)sms;
     *index = dbo_program_add_op(&r->builder, ubatch, kind, &cost, 1);
     if (r->builder.status != DBO_OK)
         return DBO_OK; /* the builder says it in the end */
     dbo_program_set_op_io(&r->builder, *index, &io);
-    return push_name(r, &r->file->op_names, name ? name : dbo_op_kind_name(kind), err);
+    return dbo_name_push(&r->file->op_names, &r->file->arena, name ? name : dbo_op_kind_name(kind),
+                         err);
 }
 
 static dbo_status read_post(reader *r, uint32_t ubatch, const dbo_json_value *instr, dbo_instr *out,
@@ -277,6 +272,9 @@ static dbo_status read_post(reader *r, uint32_t ubatch, const dbo_json_value *in
     out->previous = DBO_NO_INDEX;
     if (previous && !dbo_json_is_null(previous))
         DBO_TRY(read_event(r, instr, "prev_event", &out->previous, err));
+    if (r->builder.program.num_posts >= DBO_NO_INDEX)
+        return dbo_json_fail(err, instr, NULL,
+                             "a program can have %u transfers: this is one too many", DBO_NO_INDEX);
     out->index = dbo_program_add_post(&r->builder, ubatch,
                                       combine ? DBO_A2A_COMBINE : DBO_A2A_DISPATCH, &cost, handle);
     if (r->builder.status == DBO_OK)
@@ -317,10 +315,12 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
 {
     dbo_code code;
     dbo_instr out = {0};
+    DBO_TRY(poll_reader(r, err));
     if (dbo_json_type_of(instr) != DBO_JSON_OBJECT)
         return dbo_json_fail(err, instr, NULL, "an instruction must be an object, not %s",
                              dbo_json_type_name(dbo_json_type_of(instr)));
     DBO_TRY(read_code(instr, &code, err));
+    dbo_program_keys_look(&r->keys, instr, code);
     DBO_TRY(read_stream(r, instr, "stream", r->current, &out.stream, err));
     out.code = (uint8_t)code;
     switch (code) {
@@ -351,15 +351,24 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
 static dbo_status read_streams(reader *r, const dbo_json_value *root, dbo_error *err)
 {
     const dbo_json_value *list = NULL;
+    dbo_name_list given = {0};
     DBO_TRY(dbo_json_opt_array(root, "streams", &list, err));
     for (size_t i = 0; i < dbo_json_count(list); i++) {
+        const dbo_json_value *value = dbo_json_at(list, i);
         char name[128];
-        char *copy;
-        DBO_TRY(name_of(dbo_json_at(list, i), "streams", name, sizeof name, err));
+        DBO_TRY(name_of(value, "streams", name, sizeof name, err));
+        if (dbo_name_find(&given, name) < given.count)
+            return dbo_json_fail(err, value, NULL, "two streams are called '%s'", name);
+        DBO_TRY(dbo_name_add(&given, &r->file->arena, name, err));
         if (strcmp(name, "compute") == 0 || strcmp(name, "comm") == 0)
             continue;
-        DBO_TRY(copy_text(r, name, &copy, err)); /* the program borrows it */
-        (void)dbo_program_add_stream(&r->builder, copy);
+        if (r->builder.program.num_streams >= DBO_MAX_STREAMS)
+            return dbo_json_fail(err, value, NULL,
+                                 "'%.40s' is one too many: a program can have %u streams, "
+                                 "compute and comm among them",
+                                 name, DBO_MAX_STREAMS);
+        /* the program borrows the copy */
+        (void)dbo_program_add_stream(&r->builder, given.names[given.count - 1]);
     }
     return DBO_OK;
 }
@@ -371,20 +380,18 @@ static dbo_status read_one_buffer(reader *r, const dbo_json_value *buffer, dbo_e
     uint8_t pool = DBO_STREAM_COMPUTE;
     int64_t bytes = 0;
     bool workspace = false, input = false;
+    DBO_TRY(poll_reader(r, err));
     DBO_TRY(dbo_json_need(buffer, "name", &value, err));
     DBO_TRY(name_of(value, "name", name, sizeof name, err));
     DBO_TRY(read_stream(r, buffer, "pool", DBO_STREAM_COMPUTE, &pool, err));
     DBO_TRY(dbo_json_opt_int(buffer, "bytes", 0, MAX_BYTES, &bytes, err));
     DBO_TRY(dbo_json_opt_bool(buffer, "workspace", &workspace, err));
     DBO_TRY(dbo_json_opt_bool(buffer, "input", &input, err));
-    if (find_buffer_name(r, name) < r->builder.program.num_buffers)
+    if (dbo_name_find(&r->buffers, name) < r->buffers.count)
         return dbo_json_fail(err, buffer, NULL, "two buffers are called '%s'", name);
-    uint16_t number = workspace
-                          ? dbo_program_add_workspace(&r->builder, name, (uint64_t)bytes, pool)
-                          : dbo_program_add_buffer(&r->builder, name, (uint64_t)bytes, pool);
-    if (input && r->builder.status == DBO_OK)
-        dbo_program_set_input(&r->builder, number);
-    return DBO_OK;
+    const dbo_program_buffer given = {
+        .bytes = (uint64_t)bytes, .pool = pool, .workspace = workspace, .input = input};
+    return add_buffer(r, buffer, name, &given, err);
 }
 
 static dbo_status read_buffers(reader *r, const dbo_json_value *root, dbo_error *err)
@@ -417,19 +424,78 @@ static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t 
     return DBO_OK;
 }
 
-dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *out, dbo_error *err)
+/* ---- the names of ops ---- */
+
+typedef struct op_entry {
+    dbo_op_id id;
+    uint32_t number;
+} op_entry;
+
+static int compare_ids(const void *left, const void *right)
+{
+    const op_entry *a = left, *b = right;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static dbo_status order_ops(dbo_program_file *file, dbo_error *err)
+{
+    const dbo_program *p = &file->program;
+    op_entry *entries = DBO_ARENA_ARRAY(&file->arena, op_entry, p->num_ops + 1);
+    file->ops_by_id = DBO_ARENA_ARRAY(&file->arena, uint32_t, p->num_ops + 1);
+    if (!entries || !file->ops_by_id)
+        return dbo_fail_memory(err, "the names of a program");
+    for (uint32_t i = 0; i < p->num_ops; i++)
+        entries[i] = (op_entry){.id = p->ops[i].id_bits, .number = i};
+    qsort(entries, p->num_ops, sizeof *entries, compare_ids);
+    for (uint32_t i = 0; i < p->num_ops; i++)
+        file->ops_by_id[i] = entries[i].number;
+    return DBO_OK;
+}
+
+void dbo_program_file_op_text(const void *self, dbo_op_id id, char *out, size_t size)
+{
+    const dbo_program_file *file = self;
+    const dbo_program *p = &file->program;
+    const dbo_op_id own =
+        dbo_op_id_make(0, 0, 0, dbo_op_id_ubatch(id), dbo_op_id_kind(id), dbo_op_id_occurrence(id));
+    const char *name = dbo_op_kind_name(dbo_op_id_kind(id));
+    uint32_t low = 0, high = p->num_ops;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (p->ops[file->ops_by_id[middle]].id_bits < own)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < p->num_ops && p->ops[file->ops_by_id[low]].id_bits == own)
+        name = file->op_names.names[file->ops_by_id[low]];
+    int length = snprintf(out, size, "%.40s of ubatch %u", name, dbo_op_id_ubatch(id));
+    if (file->many_layers && length > 0 && (size_t)length < size)
+        snprintf(out + length, size - (size_t)length, " (layer %u)", dbo_op_id_layer(id));
+}
+
+/* ---- the file ---- */
+
+static dbo_status read_parts(reader *r, const dbo_json_value *root, uint32_t num_ubatches,
+                             dbo_error *err)
+{
+    DBO_TRY(read_streams(r, root, err));
+    DBO_TRY(read_buffers(r, root, err));
+    return read_ubatches(r, root, num_ubatches, err);
+}
+
+dbo_status dbo_program_json_read_for(const dbo_json_value *root, const dbo_program_reading *reading,
+                                     dbo_program_file *out, dbo_error *err)
 {
     int64_t num_ubatches = 0;
-    reader r = {.file = out};
+    reader r = {.file = out, .reading = reading};
+    if (reading)
+        r.keys = (dbo_program_keys){.warn = reading->warn, .self = reading->self};
     memset(out, 0, sizeof *out);
     DBO_TRY(dbo_json_need_int(root, "num_ubatches", 1, DBO_MAX_UBATCHES, &num_ubatches, err));
     dbo_arena_init(&out->arena, 0);
     dbo_program_builder_init(&r.builder, "file", (uint32_t)num_ubatches);
-    dbo_status status = read_streams(&r, root, err);
-    if (status == DBO_OK)
-        status = read_buffers(&r, root, err);
-    if (status == DBO_OK)
-        status = read_ubatches(&r, root, (uint32_t)num_ubatches, err);
+    dbo_status status = read_parts(&r, root, (uint32_t)num_ubatches, err);
     if (status == DBO_OK) {
         status = dbo_program_builder_finish(&r.builder, &out->program, err);
     } else {
@@ -437,9 +503,18 @@ dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *o
         if (dbo_program_builder_finish(&r.builder, &dropped, NULL) == DBO_OK)
             dbo_program_fini(&dropped);
     }
-    if (status != DBO_OK)
+    if (status == DBO_OK)
+        status = order_ops(out, err);
+    if (status == DBO_OK)
+        dbo_program_keys_end(&r.keys);
+    else
         dbo_program_file_fini(out);
     return status;
+}
+
+dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *out, dbo_error *err)
+{
+    return dbo_program_json_read_for(root, NULL, out, err);
 }
 
 void dbo_program_file_fini(dbo_program_file *file)

@@ -466,6 +466,28 @@ static void many_causes_are_counted(void **state)
     dbo_findings_fini(&others);
 }
 
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_orders),
+        cmocka_unit_test(writes_race_when_somebody_looks),
+        cmocka_unit_test(rows_are_there_after_the_finish),
+        cmocka_unit_test(a_transfer_that_nobody_receives),
+        cmocka_unit_test(the_host_orders_what_it_has_waited_for),
+        cmocka_unit_test(ranges_are_told_apart),
+        cmocka_unit_test(a_freed_block_may_be_the_next_ones),
+        cmocka_unit_test(a_block_of_another_streams_pool),
+        cmocka_unit_test(nobody_has_written),
+        cmocka_unit_test(inputs_are_not_written),
+        cmocka_unit_test(the_cache_is_written_first),
+        cmocka_unit_test(a_queue_has_a_depth),
+        cmocka_unit_test(results_are_held),
+        cmocka_unit_test(a_handle_is_no_result),
+        cmocka_unit_test(a_slot_overwritten_in_use),
+        cmocka_unit_test(a_rank_that_does_not_post),
+        cmocka_unit_test(ranks_that_mean_different_transfers),
+        cmocka_unit_test(a_rank_that_skips_an_exchange),
+        cmocka_unit_test(many_causes_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

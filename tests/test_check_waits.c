@@ -73,7 +73,7 @@ static void a_release_is_no_ring(void **state)
         else
             expect(&w, &nothing_moves, DBO_FINDING_DEADLOCK, 0,
                    "ubatch 0 waits for its turn, which comes round the ring from ubatch 1; that "
-                   "one has ended after 0 yields, ubatch 0 has yielded 1 times",
+                   "one has ended after 0 yields, ubatch 0 has yielded 1 time",
                    "a yield of ubatch 1");
     }
 }

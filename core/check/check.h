@@ -82,6 +82,8 @@ typedef struct dbo_check_program_options {
     dbo_context_kind contexts;
     dbo_check_op_text op_text; /* as above */
     const void *op_text_self;
+    bool (*cancelled)(void *self); /* polled: true ends it with DBO_CANCELLED; or NULL */
+    void *cancelled_self;
 } dbo_check_program_options;
 
 /* Runs a program through the interpreter on a machine that only keeps books, and checks it. A
@@ -92,6 +94,8 @@ typedef struct dbo_check_program_options {
  * runs that took; one has every order that the program allows, as nothing in it depends on time. */
 dbo_status dbo_check_program(const dbo_program *program, const dbo_check_program_options *options,
                              dbo_findings *out, uint32_t *orders, dbo_error *err);
+/* Are its transfers taken as ops, as nothing finishes them? False if it has none. */
+bool dbo_check_program_has_bare_posts(const dbo_program *program);
 /* Several programs, one after the other in every ubatch; buffers by number are the same in all. */
 dbo_status dbo_check_sequence(const dbo_program *const *programs, uint32_t count,
                               const dbo_check_program_options *options, dbo_findings *out,

@@ -14,35 +14,47 @@ typedef struct sequence {
     dbo_program *programs; /* copies, whose buffers are this check's */
     uint32_t count, layers;
     uint32_t num_buffers;
-    uint8_t *first; /* by buffer: dbo_code of the first ALLOC or FREE in issue order, or NEITHER */
+    uint8_t *first;  /* by buffer: dbo_code of the first ALLOC or FREE in issue order, or NEITHER */
+    bool *allocated; /* by buffer: it has an ALLOC or a FREE */
+    uint32_t failed; /* the ubatch that failed first, or DBO_NOWHERE */
+    const dbo_check_program_options *options;
 } sequence;
 
 #define NEITHER UINT8_MAX
 
 /* ---- what the programs are ---- */
 
-static bool has_code(const dbo_program *p, dbo_code code, uint32_t index, bool any_index)
+static bool has_code(const dbo_program *p, dbo_code code)
 {
     for (uint32_t u = 0; u < p->num_ubatches; u++)
         for (uint32_t i = 0; i < p->num_instrs[u]; i++)
-            if (p->instrs[u][i].code == code && (any_index || p->instrs[u][i].index == index))
+            if (p->instrs[u][i].code == code)
                 return true;
     return false;
 }
 
-static bool any_has_code(const sequence *s, dbo_code code, uint32_t index, bool any_index)
+static bool finishes_transfers(const dbo_program *p)
+{
+    return has_code(p, DBO_CODE_A2A_FINISH) || has_code(p, DBO_CODE_HOOK_SET) ||
+           has_code(p, DBO_CODE_HOOK_RUN);
+}
+
+static bool any_finishes_transfers(const sequence *s)
 {
     for (uint32_t i = 0; i < s->count; i++)
-        if (has_code(&s->programs[i], code, index, any_index))
+        if (finishes_transfers(&s->programs[i]))
             return true;
     return false;
 }
 
-static bool finishes_transfers(const sequence *s)
+bool dbo_check_program_has_bare_posts(const dbo_program *program)
 {
-    return any_has_code(s, DBO_CODE_A2A_FINISH, 0, true) ||
-           any_has_code(s, DBO_CODE_HOOK_SET, 0, true) ||
-           any_has_code(s, DBO_CODE_HOOK_RUN, 0, true);
+    return program->num_posts > 0 && !finishes_transfers(program);
+}
+
+static bool touches_memory(const dbo_instr *instr)
+{
+    return instr->code == DBO_CODE_ALLOC || instr->code == DBO_CODE_FREE;
 }
 
 /* Where an ubatch is: a program of the sequence and an instruction of its part. */
@@ -62,8 +74,7 @@ static void take_turn(sequence *s, uint32_t ubatch, place *at)
             continue;
         }
         const dbo_instr *instr = &p->instrs[ubatch][at->instr++];
-        bool memory = instr->code == DBO_CODE_ALLOC || instr->code == DBO_CODE_FREE;
-        if (memory && s->first[instr->index] == NEITHER)
+        if (touches_memory(instr) && s->first[instr->index] == NEITHER)
             s->first[instr->index] = instr->code;
         if (instr->code == DBO_CODE_YIELD && p->num_ubatches > 1)
             return;
@@ -81,11 +92,20 @@ static void find_first(sequence *s)
         take_turn(s, u, &places[u]);
 }
 
+/* Notes which buffers have an ALLOC or a FREE, wherever that is: the ring may not come to it. */
+static void find_allocated(sequence *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        for (uint32_t u = 0; u < s->programs[i].num_ubatches; u++)
+            for (uint32_t k = 0; k < s->programs[i].num_instrs[u]; k++)
+                if (touches_memory(&s->programs[i].instrs[u][k]))
+                    s->allocated[s->programs[i].instrs[u][k].index] = true;
+}
+
 /* A buffer that nobody allocates is there for good, and holds data. */
 static void settle_buffer(sequence *s, uint32_t number)
 {
-    bool workspace = false, allocated = any_has_code(s, DBO_CODE_ALLOC, number, false) ||
-                                        any_has_code(s, DBO_CODE_FREE, number, false);
+    bool workspace = false, allocated = s->allocated[number];
     uint64_t bytes = 1;
     for (uint32_t i = 0; i < s->count; i++) {
         if (number >= s->programs[i].num_buffers)
@@ -110,13 +130,17 @@ static void sequence_fini(sequence *s)
         free(s->programs[i].buffers);
     free(s->programs);
     free(s->first);
+    free(s->allocated);
 }
 
 /* Copies the programs' heads and buffers; the rest is borrowed. */
 static dbo_status sequence_init(sequence *s, const dbo_program *const *programs, uint32_t count,
-                                uint32_t layers, dbo_error *err)
+                                const dbo_check_program_options *options, dbo_error *err)
 {
-    *s = (sequence){.count = count, .layers = layers > 0 ? layers : 1};
+    *s = (sequence){.count = count,
+                    .layers = options->layers > 0 ? options->layers : 1,
+                    .failed = DBO_NOWHERE,
+                    .options = options};
     s->programs = calloc(count + 1, sizeof *s->programs);
     for (uint32_t i = 0; s->programs && i < count; i++) {
         size_t bytes = programs[i]->num_buffers * sizeof *programs[i]->buffers;
@@ -134,12 +158,14 @@ static dbo_status sequence_init(sequence *s, const dbo_program *const *programs,
             s->num_buffers = programs[i]->num_buffers;
     }
     s->first = s->programs ? malloc(s->num_buffers + 1) : NULL;
-    if (!s->first) {
+    s->allocated = s->first ? calloc(s->num_buffers + 1, sizeof *s->allocated) : NULL;
+    if (!s->allocated) {
         sequence_fini(s);
         dbo_fail_memory(err, "a program's check");
         return DBO_NO_MEMORY;
     }
     find_first(s);
+    find_allocated(s);
     for (uint32_t b = 0; b < s->num_buffers; b++)
         settle_buffer(s, b);
     return DBO_OK;
@@ -147,12 +173,33 @@ static dbo_status sequence_init(sequence *s, const dbo_program *const *programs,
 
 /* ---- the run ---- */
 
-static dbo_status run_part(dbo_rank *rank, dbo_ubatch *ubatch, const sequence *s)
+#define SLICE_INSTRS 256u /* between looks at `cancelled` */
+
+static dbo_status run_program(dbo_rank *rank, dbo_ubatch *ubatch, const sequence *s,
+                              const dbo_program *program, uint32_t layer)
 {
-    for (uint32_t layer = 0; layer < s->layers; layer++)
-        for (uint32_t i = 0; i < s->count; i++)
-            DBO_TRY(dbo_program_run(rank, ubatch, &s->programs[i], 0, layer * s->count + i));
+    uint32_t part = ubatch ? ubatch->id : 0, count = program->num_instrs[part];
+    dbo_program slice = *program;
+    for (uint32_t begin = 0; begin < count; begin += SLICE_INSTRS) {
+        const dbo_check_program_options *o = s->options;
+        if (o->cancelled && o->cancelled(o->cancelled_self))
+            return dbo_fail(&rank->failure, DBO_CANCELLED, NULL, "interrupted");
+        slice.instrs[part] = program->instrs[part] + begin;
+        slice.num_instrs[part] = count - begin < SLICE_INSTRS ? count - begin : SLICE_INSTRS;
+        DBO_TRY(dbo_program_run(rank, ubatch, &slice, 0, layer));
+    }
     return DBO_OK;
+}
+
+static dbo_status run_part(dbo_rank *rank, dbo_ubatch *ubatch, sequence *s)
+{
+    dbo_status status = DBO_OK;
+    for (uint32_t layer = 0; layer < s->layers && status == DBO_OK; layer++)
+        for (uint32_t i = 0; i < s->count && status == DBO_OK; i++)
+            status = run_program(rank, ubatch, s, &s->programs[i], layer * s->count + i);
+    if (status != DBO_OK && status != DBO_ABORTED && s->failed == DBO_NOWHERE)
+        s->failed = ubatch ? ubatch->id : 0;
+    return status;
 }
 
 static dbo_status run_ubatch(dbo_ubatch *ubatch, void *arg, dbo_error *err)
@@ -217,10 +264,26 @@ static bool is_finding(dbo_status status)
     return status == DBO_REFUSED || status == DBO_INVALID || status == DBO_UNSUPPORTED;
 }
 
-static dbo_status check(sequence *s, const dbo_check_program_options *asked, dbo_findings *out,
-                        dbo_error *err)
+/* Names, so that a buffer has one before it has memory; the caller frees. NULL: no memory. */
+static dbo_check_buffer *name_buffers(const sequence *s)
 {
-    const dbo_check_options options = {.unfinished_is_done = !finishes_transfers(s),
+    dbo_check_buffer *buffers = calloc(s->num_buffers + 1, sizeof *buffers);
+    for (uint32_t b = 0; buffers && b < s->num_buffers; b++) {
+        uint32_t i = 0;
+        while (b >= s->programs[i].num_buffers)
+            i++;
+        buffers[b] = (dbo_check_buffer){.buffer = b, .name = s->programs[i].buffers[b].name};
+    }
+    return buffers;
+}
+
+static dbo_status check_named(sequence *s, const dbo_check_buffer *buffers, dbo_findings *out,
+                              dbo_error *err)
+{
+    const dbo_check_program_options *asked = s->options;
+    const dbo_check_options options = {.unfinished_is_done = !any_finishes_transfers(s),
+                                       .buffers = buffers,
+                                       .num_buffers = s->num_buffers,
                                        .op_text = asked->op_text,
                                        .op_text_self = asked->op_text_self};
     dbo_null_machine machine = {.caps = {.has_hook = !options.unfinished_is_done,
@@ -238,12 +301,22 @@ static dbo_status check(sequence *s, const dbo_check_program_options *asked, dbo
     if (status == DBO_OK && is_finding(run.status)) {
         dbo_finding f = dbo_finding_of_error(DBO_FINDING_RULE, &run);
         f.rank = 0;
+        f.ubatch = s->failed;
         dbo_findings_add(out, &f);
     } else if (status == DBO_OK && run.status != DBO_OK && run.status != DBO_DEADLOCK) {
         status = dbo_fail(err, run.status, run.hint, "%s", run.message);
     }
     dbo_context_destroy(self);
     dbo_checker_destroy(checker);
+    return status;
+}
+
+static dbo_status check(sequence *s, dbo_findings *out, dbo_error *err)
+{
+    dbo_check_buffer *buffers = name_buffers(s);
+    dbo_status status =
+        buffers ? check_named(s, buffers, out, err) : dbo_fail_memory(err, "a program's check");
+    free(buffers);
     return status;
 }
 
@@ -265,8 +338,8 @@ dbo_status dbo_check_sequence(const dbo_program *const *programs, uint32_t count
     if (count == 0)
         return DBO_OK;
     options = options ? options : &defaults;
-    DBO_TRY(sequence_init(&s, programs, count, options->layers, err));
-    dbo_status status = check(&s, options, out, err);
+    DBO_TRY(sequence_init(&s, programs, count, options, err));
+    dbo_status status = check(&s, out, err);
     sequence_fini(&s);
     if (status == DBO_OK && orders)
         *orders = 1;

@@ -174,8 +174,8 @@ void check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id,
 {
     char text[64];
     bool freed = buffer->known;
-    dbo_finding f = check_finding_at(
-        rank, freed ? DBO_FINDING_USE_AFTER_FREE : DBO_FINDING_READ_BEFORE_WRITE, id);
+    dbo_finding_kind never = write ? DBO_FINDING_RULE : DBO_FINDING_READ_BEFORE_WRITE;
+    dbo_finding f = check_finding_at(rank, freed ? DBO_FINDING_USE_AFTER_FREE : never, id);
     check_op_text(rank, id, text, sizeof text);
     const char *name = buffer->name[0] ? buffer->name : "a buffer";
     snprintf(f.buffer, sizeof f.buffer, "%s", name);

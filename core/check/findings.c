@@ -106,8 +106,8 @@ static dbo_finding_slot *find_slot(const dbo_findings *findings, uint64_t print,
         dbo_finding_slot *slot = &findings->slots[at];
         if (slot->print == 0)
             return slot;
-        if (slot->print == print && (!f || slot->item == LEFT_OUT ||
-                                     same_cause(&findings->items[slot->item], f)))
+        if (slot->print == print &&
+            (!f || slot->item == LEFT_OUT || same_cause(&findings->items[slot->item], f)))
             return slot;
     }
 }

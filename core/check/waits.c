@@ -103,8 +103,9 @@ bool check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo
     f.step = rank->step;
     snprintf(f.what, sizeof f.what,
              "ubatch %u waits for its turn, which comes round the ring from ubatch %u; that one "
-             "has ended after %u yields, ubatch %u has yielded %u times",
-             stuck, before, rank->yields[before], stuck, rank->yields[stuck]);
+             "has ended after %u yield%s, ubatch %u has yielded %u time%s",
+             stuck, before, rank->yields[before], rank->yields[before] == 1 ? "" : "s", stuck,
+             rank->yields[stuck], rank->yields[stuck] == 1 ? "" : "s");
     snprintf(f.missing_edge, sizeof f.missing_edge, "a yield of ubatch %u", before);
     snprintf(f.fix, sizeof f.fix, "%s", "All ubatches must yield equally often.");
     dbo_findings_add(&checker->findings, &f);

@@ -1,0 +1,145 @@
+/* cli_check_program.c: `dbo check --program` (cli_check_program.h).
+ *
+ * A path that cannot be read or written is a mistake on the command line, what the file says wrong
+ * is a failure. The last line says what was looked at and what was taken for granted. */
+#include "app/cli_check_program.h"
+
+#include "app/cli.h"
+#include "app/findings.h"
+#include "app/program_json.h"
+#include "app/wrap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef dbo_check_program_arguments check_arguments;
+
+static const char *plural(uint32_t count, const char *many)
+{
+    return count == 1 ? "" : many;
+}
+
+/* ---- what is printed ---- */
+
+static void summarise(const check_arguments *arguments, const dbo_program *program,
+                      const dbo_findings *findings, dbo_strbuf *text)
+{
+    uint32_t instrs = 0, count = findings->count, ubatches = program->num_ubatches;
+    uint32_t layers = arguments->layers > 0 ? arguments->layers : 1;
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    for (uint32_t u = 0; u < ubatches; u++)
+        instrs += program->num_instrs[u];
+    dbo_strbuf_printf(&line, "%s: ", arguments->path);
+    if (count == 0)
+        dbo_strbuf_add(&line, "nothing found in any order of completion");
+    else
+        dbo_strbuf_printf(&line, "%u finding%s", count, plural(count, "s"));
+    dbo_strbuf_printf(&line, " (%u ubatch%s, %u instruction%s); the layer was run ", ubatches,
+                      plural(ubatches, "es"), instrs, plural(instrs, "s"));
+    if (layers == 1)
+        dbo_strbuf_add(&line, "once");
+    else
+        dbo_strbuf_printf(&line, "%u times, one after the other", layers);
+    if (dbo_check_program_has_bare_posts(program))
+        dbo_strbuf_add(&line, "; its transfers are taken as ops of their stream: nothing finishes "
+                              "them");
+    dbo_strbuf_add(text, count > 0 ? "\n" : "");
+    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
+    text->failed = text->failed || line.failed;
+    dbo_strbuf_fini(&line);
+}
+
+static dbo_status print(const check_arguments *arguments, const dbo_program *program,
+                        const dbo_findings *findings, dbo_error *err)
+{
+    dbo_strbuf text;
+    if (dbo_output_names_stdout(arguments->json))
+        return DBO_OK; /* stdout is the document's */
+    dbo_strbuf_init(&text);
+    dbo_findings_text(findings, dbo_cli_width(), &text);
+    summarise(arguments, program, findings, &text);
+    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
+    if (status == DBO_OK)
+        fputs(dbo_strbuf_text(&text), stdout);
+    dbo_strbuf_fini(&text);
+    return status;
+}
+
+/* ---- the check ---- */
+
+static dbo_status check(const check_arguments *arguments, const dbo_program_file *file,
+                        dbo_output *output, dbo_findings *findings, dbo_error *err)
+{
+    const dbo_finding_names names = {.op_text = dbo_program_file_op_text, .self = file};
+    const dbo_check_program_options options = {.layers = arguments->layers,
+                                               .op_text = dbo_program_file_op_text,
+                                               .op_text_self = file,
+                                               .cancelled = dbo_cli_interrupted};
+    uint32_t orders = 0;
+    DBO_TRY(dbo_check_program(&file->program, &options, findings, &orders, err));
+    if (arguments->json)
+        DBO_TRY(dbo_findings_write(findings, orders, &names, output, err));
+    return print(arguments, &file->program, findings, err);
+}
+
+/* `self`: the path. */
+static void warn(void *self, const char *sentence)
+{
+    const char *path = self;
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    dbo_text_clean(&line, path, strlen(path));
+    dbo_strbuf_add(&line, " ");
+    dbo_text_clean(&line, sentence, strlen(sentence));
+    fprintf(stderr, "dbo: warning: %s\n", dbo_strbuf_text(&line));
+    dbo_strbuf_fini(&line);
+}
+
+static dbo_status read_program(const char *path, dbo_program_file *file, dbo_error *err)
+{
+    dbo_json *document;
+    char name[256];
+    const dbo_json_limits limits = {.cancelled = dbo_cli_interrupted};
+    const dbo_program_reading reading = {
+        .cancelled = dbo_cli_interrupted, .warn = warn, .self = name};
+    snprintf(name, sizeof name, "%s", strcmp(path, "-") == 0 ? "stdin" : path);
+    if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
+        return dbo_fail(err, DBO_IO, NULL, "cannot read %.200s: %s", path, strerror(errno));
+    DBO_TRY(dbo_json_read_file(&document, path, &limits, err));
+    dbo_status status = dbo_program_json_read_for(dbo_json_root(document), &reading, file, err);
+    dbo_json_destroy(document);
+    if (status != DBO_OK)
+        dbo_error_prefix(err, "%s", name);
+    return status;
+}
+
+int dbo_cli_check_program(const dbo_check_program_arguments *arguments)
+{
+    dbo_error err = {0};
+    dbo_findings findings;
+    dbo_program_file file;
+    dbo_output output = {0};
+    dbo_status status = read_program(arguments->path, &file, &err);
+    if (status == DBO_IO)
+        return dbo_cli_fail_usage(&err);
+    if (status != DBO_OK)
+        return dbo_cli_fail(&err);
+    file.many_layers = arguments->layers > 1;
+    if (arguments->json && dbo_output_open(&output, arguments->json, &err) != DBO_OK) {
+        dbo_program_file_fini(&file);
+        return dbo_cli_fail_usage(&err);
+    }
+    dbo_findings_init(&findings);
+    status = check(arguments, &file, &output, &findings, &err);
+    bool found = findings.count > 0;
+    dbo_findings_fini(&findings);
+    dbo_output_discard(&output);
+    dbo_program_file_fini(&file);
+    if (status != DBO_OK)
+        return dbo_cli_fail(&err);
+    int code = dbo_cli_end();
+    return code == DBO_EXIT_OK && found ? DBO_EXIT_FINDINGS : code;
+}
