@@ -19,8 +19,8 @@ typedef struct checking {
     dbo_check_report *report;
     dbo_fault fault; /* of the run at hand */
     dbo_checker *checker;
-    dbo_perf *perf;                                 /* of the run as it was given */
-    dbo_check_buffer buffers[1 + DBO_MAX_UBATCHES]; /* of every rank */
+    dbo_perf *perf;                                     /* of the run as it was given */
+    dbo_check_buffer buffers[1 + 3 * DBO_MAX_UBATCHES]; /* of every rank */
 } checking;
 
 static const dbo_step_result *result_of(const dbo_simulated *run, uint32_t rank)
@@ -44,9 +44,14 @@ static void declare_buffers(checking *c)
     c->buffers[0] = (dbo_check_buffer){.buffer = dbo_layer_buffer(0, DBO_BUFFER_KV_CACHE),
                                        .write_once = true,
                                        .block = c->job->experiment->config.block_size};
-    for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
-        c->buffers[1 + u] =
+    for (uint32_t u = 0, next = 1; u < DBO_MAX_UBATCHES; u++) {
+        c->buffers[next++] =
             (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_HANDLE), .handle = true};
+        c->buffers[next++] = (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_INPUT_IDS),
+                                                .read_only = true};
+        c->buffers[next++] = (dbo_check_buffer){.buffer = dbo_layer_buffer(u, DBO_BUFFER_METADATA),
+                                                .read_only = true};
+    }
 }
 
 static void fresh_fault(checking *c)
@@ -67,7 +72,8 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
                               dbo_error *err)
 {
     const dbo_check_options check_options = {.buffers = c->buffers,
-                                             .num_buffers = 1 + DBO_MAX_UBATCHES,
+                                             .num_buffers =
+                                                 sizeof c->buffers / sizeof c->buffers[0],
                                              .op_text = dbo_template_op_text,
                                              .op_text_self = c->job->experiment->schedule};
     c->checker = dbo_checker_create(&check_options, err);

@@ -216,10 +216,16 @@ static int conclude(const check_arguments *arguments, const dbo_experiment *expe
                     const dbo_check_report *report, dbo_output *json, dbo_output *trace)
 {
     const dbo_finding_names names = {.op_text = dbo_template_op_text, .self = experiment->schedule};
+    const dbo_findings_scope scope = {.orders = report->orders,
+                                      .rows = report->rows,
+                                      .no_rows = report->no_rows,
+                                      .error =
+                                          report->status == DBO_OK ? NULL : report->error.message,
+                                      .names = names};
     dbo_error err = {0};
     dbo_status status = DBO_OK;
     if (json->file)
-        status = dbo_findings_write(&report->findings, report->orders, &names, json, &err);
+        status = dbo_findings_write(&report->findings, &scope, json, &err);
     if (status == DBO_OK && trace->file)
         status = write_trace(experiment, report, trace, &err);
     if (status == DBO_OK)
@@ -262,7 +268,8 @@ static dbo_status write_runs(const check_arguments *arguments, const dbo_check_r
 {
     dbo_strbuf text;
     if (json->file)
-        DBO_TRY(dbo_findings_write(&runs->findings, runs->orders, NULL, json, err));
+        DBO_TRY(dbo_findings_write(&runs->findings, &(dbo_findings_scope){.orders = runs->orders},
+                                   json, err));
     if (dbo_output_names_stdout(arguments->json))
         return DBO_OK;
     dbo_strbuf_init(&text);

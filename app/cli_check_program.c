@@ -81,7 +81,8 @@ static dbo_status check(const check_arguments *arguments, const dbo_program_file
     uint32_t orders = 0;
     DBO_TRY(dbo_check_program(&file->program, &options, findings, &orders, err));
     if (arguments->json)
-        DBO_TRY(dbo_findings_write(findings, orders, &names, output, err));
+        DBO_TRY(dbo_findings_write(
+            findings, &(dbo_findings_scope){.orders = orders, .names = names}, output, err));
     return print(arguments, &file->program, findings, err);
 }
 

@@ -26,7 +26,7 @@ static void put_ops(dbo_json_writer *out, const dbo_finding *f, const dbo_findin
     dbo_json_open_array_line(out);
     for (uint32_t i = 0; i < f->num_ops; i++) {
         char text[96];
-        if (names && names->op_text)
+        if (names->op_text)
             names->op_text(names->self, f->ops[i], text, sizeof text);
         else
             dbo_finding_op_text(f->ops[i], text, sizeof text);
@@ -56,27 +56,38 @@ static void put_finding(dbo_json_writer *out, const dbo_finding *f, const dbo_fi
     dbo_json_close(out);
 }
 
-void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
-                       const dbo_finding_names *names, dbo_json_writer *out)
+static void put_scope(dbo_json_writer *out, const dbo_findings_scope *scope)
+{
+    dbo_json_member_int(out, "orders_explored", scope->orders);
+    if (scope->rows > 0)
+        dbo_json_member_int(out, "rows_compared", (int64_t)scope->rows);
+    else
+        dbo_json_member_null(out, "rows_compared");
+    put_text(out, "rows_not_compared", scope->no_rows ? scope->no_rows : "");
+    put_text(out, "error", scope->error ? scope->error : "");
+}
+
+static void put_document(dbo_json_writer *out, const dbo_findings *findings,
+                         const dbo_findings_scope *scope)
 {
     dbo_json_open_object(out);
     dbo_json_key(out, "findings");
     dbo_json_open_array(out);
     for (uint32_t i = 0; i < findings->count; i++)
-        put_finding(out, &findings->items[i], names);
+        put_finding(out, &findings->items[i], &scope->names);
     dbo_json_close(out);
     if (findings->left_out > 0)
         dbo_json_member_int(out, "left_out", findings->left_out);
-    dbo_json_member_int(out, "orders_explored", orders);
+    put_scope(out, scope);
     dbo_json_close(out);
 }
 
-dbo_status dbo_findings_write(const dbo_findings *findings, uint32_t orders,
-                              const dbo_finding_names *names, dbo_output *output, dbo_error *err)
+dbo_status dbo_findings_write(const dbo_findings *findings, const dbo_findings_scope *scope,
+                              dbo_output *output, dbo_error *err)
 {
     dbo_json_writer writer;
     dbo_json_writer_init(&writer, dbo_json_sink_file, output->file, 2);
-    dbo_findings_json(findings, orders, names, &writer);
+    put_document(&writer, findings, scope);
     dbo_status status = dbo_json_writer_finish(&writer, err);
     if (status == DBO_OK || status == DBO_IO) /* a sink that failed is the file's failure */
         return dbo_output_commit(output, err);

@@ -21,13 +21,18 @@ typedef struct dbo_finding_names {
     const void *self;
 } dbo_finding_names;
 
-/* The document; the caller begins and finishes the writer. */
-void dbo_findings_json(const dbo_findings *findings, uint32_t orders,
-                       const dbo_finding_names *names, dbo_json_writer *out);
+/* What was looked at to find them. */
+typedef struct dbo_findings_scope {
+    uint32_t orders;     /* runs, and orders of hand-offs */
+    uint64_t rows;       /* tokens whose rows were compared; 0: none */
+    const char *no_rows; /* why not; NULL or "": not asked for */
+    const char *error;   /* that the run ended with; NULL or "": with none */
+    dbo_finding_names names;
+} dbo_findings_scope;
 
 /* The whole document into an output, which is committed, or discarded on failure. */
-dbo_status dbo_findings_write(const dbo_findings *findings, uint32_t orders,
-                              const dbo_finding_names *names, dbo_output *output, dbo_error *err);
+dbo_status dbo_findings_write(const dbo_findings *findings, const dbo_findings_scope *scope,
+                              dbo_output *output, dbo_error *err);
 
 /* One block a finding: kind and sentence, then what is missing, the fix, the time. `width`: where
  * lines are broken. */
