@@ -94,7 +94,8 @@ static void rows_are_there_after_the_finish(void **state)
         if (finish == 2)
             expect_none(&findings);
         else
-            expect_one(&findings, DBO_FINDING_RACE, "(the network)", "finish of DISPATCH");
+            expect_one(&findings, DBO_FINDING_RACE, "(the network)",
+                       "record on comm after the finish of DISPATCH");
     }
 }
 

@@ -41,6 +41,11 @@ typedef struct check_transfer {
     dbo_clock done;   /* over at its end */
 } check_transfer;
 
+/* A transfer that has been finished: by its tick in its slot, and on which stream. */
+typedef struct check_finished {
+    uint32_t tick, stream;
+} check_finished;
+
 /* A result of a communicator: in its buffers until so many later posts have come. Its rows are; the
  * handle that a dispatch leaves is memory of the ubatch's. */
 typedef struct check_result {
@@ -100,6 +105,7 @@ typedef struct check_rank {
     uint32_t num_live, cap_live, num_transfers;
     check_result held[DBO_MAX_UBATCHES][CHECK_HELD];
     uint32_t num_held[DBO_MAX_UBATCHES];
+    check_finished finished[DBO_CLOCK_DIMS]; /* the latest one of each slot of the network */
     uint32_t posted[DBO_MAX_UBATCHES];
     uint32_t posted_step; /* of the last post, or DBO_NOWHERE */
     /* captures */

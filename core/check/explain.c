@@ -36,25 +36,36 @@ static void add(check_rank *rank, dbo_finding *f)
     dbo_findings_add(&rank->checker->findings, f);
 }
 
-/* "record on comm after DISPATCH of ubatch 0 (layer 1), wait on compute before MLP of ..." */
+/* Rows are there once their transfer is finished. Where it is, the finish stands for it. */
+static bool is_unfinished(const check_rank *rank, const dbo_touch *touch)
+{
+    return touch->received && rank->finished[touch->dim].tick != touch->tick;
+}
+
+/* "record on comm after the finish of DISPATCH of ubatch 0 (layer 1), wait on compute before MLP of
+ * ubatch 0 (layer 1)" */
 static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_touch *second,
                       dbo_finding *f)
 {
     char a[64], b[64];
+    const char *finish = first->received ? "the finish of " : "";
+    uint32_t dim = first->received ? rank->finished[first->dim].stream : first->dim;
     check_op_text(rank, first->id, a, sizeof a);
     check_op_text(rank, second->id, b, sizeof b);
-    if (first->received) {
+    if (is_unfinished(rank, first)) {
         snprintf(f->missing_edge, sizeof f->missing_edge, "finish of %s before %s", a, b);
         snprintf(f->fix, sizeof f->fix,
                  "Finish the transfer (or run its hook), and order %s after that.", b);
         return;
     }
-    snprintf(f->missing_edge, sizeof f->missing_edge, "record on %s after %s, wait on %s before %s",
-             check_stream_name(rank, first->dim), a,
+    snprintf(f->missing_edge, sizeof f->missing_edge,
+             "record on %s after %s%s, wait on %s before %s", check_stream_name(rank, dim), finish,
+             a,
              second->dim < DBO_CLOCK_STREAMS ? check_stream_name(rank, second->dim)
                                              : "the stream of its post",
              b);
-    snprintf(f->fix, sizeof f->fix, "Let %s wait for an event that is recorded after %s.", b, a);
+    snprintf(f->fix, sizeof f->fix, "Let %s wait for an event that is recorded after %s%s.", b,
+             finish, a);
 }
 
 static void explain_race(check_rank *rank, const dbo_conflict *c, dbo_finding *f)

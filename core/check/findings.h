@@ -60,8 +60,8 @@ typedef struct dbo_finding {
     dbo_op_id ops[2];       /* in issue order */
     char buffer[48];        /* may be empty, as the texts below */
     char what[352];         /* one sentence */
-    char missing_edge[192]; /* what would order the ops */
-    char fix[192];          /* one sentence */
+    char missing_edge[256]; /* what would order the ops */
+    char fix[256];          /* one sentence */
     double lost_us;         /* negative: not about time */
     uint32_t times;         /* how often this cause was met */
 } dbo_finding;

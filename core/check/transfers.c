@@ -287,6 +287,7 @@ void check_finish(check_rank *rank, const dbo_call *call)
     dbo_clock *clock = check_issue(rank, call->stream);
     if (t->dim != DBO_CLOCK_NEVER)
         dbo_clock_join(clock, &t->done);
+    rank->finished[t->dim] = (check_finished){.tick = t->tick, .stream = call->stream};
     memmove(t, t + 1, (size_t)(rank->live + rank->num_live - (t + 1)) * sizeof *t);
     rank->num_live--;
 }
