@@ -215,8 +215,8 @@ static void add_contention(const search *s, int64_t lost_ns)
         return;
     snprintf(f.what, sizeof f.what,
              "for %.0f us transfers and kernels that run at the same time ask for more than the %u "
-             "SMs of the device; if they did not slow each other down, the step would be %.0f us "
-             "shorter",
+             "SMs of the device; if each had its own and none slowed another down, the step would "
+             "be %.0f us shorter: a partition saves a part of that",
              (double)rank->ops.crowded_ns / 1000, s->course->total_sms, f.lost_us);
     snprintf(f.fix, sizeof f.fix, "%s",
              "Give transfers a few SMs and compute kernels the others (dbo_comm_sms).");
