@@ -416,8 +416,10 @@ static void copy_frame(rewrite *r, dbo_fault_id id)
 
 /* ---- the whole ---- */
 
-dbo_status dbo_fault_apply(dbo_fault_id id, bool first, const dbo_program *in, dbo_program *out,
-                           bool *changed, dbo_error *err)
+/* The program as the fault has it, beside the original; *changed false, and *out zeroed, when it is
+ * as it was. */
+static dbo_status apply(dbo_fault_id id, bool first, const dbo_program *in, dbo_program *out,
+                        bool *changed, dbo_error *err)
 {
     rewrite r = {.in = in, .reverse = rules[id].reverse};
     *changed = false;
@@ -444,7 +446,7 @@ dbo_status dbo_fault_rewrite(dbo_fault *fault, bool first, dbo_program *program,
     bool changed = false;
     if (!fault)
         return DBO_OK;
-    DBO_TRY(dbo_fault_apply(fault->id, first, program, &rewritten, &changed, err));
+    DBO_TRY(apply(fault->id, first, program, &rewritten, &changed, err));
     if (!changed)
         return DBO_OK;
     fault->reached++;

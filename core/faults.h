@@ -153,9 +153,4 @@ static inline bool dbo_fault_strikes(dbo_fault *fault, dbo_fault_id id)
  * program, which runs once. */
 dbo_status dbo_fault_rewrite(dbo_fault *fault, bool first, dbo_program *program, dbo_error *err);
 
-/* A schedule's program as the fault has it, beside the original. Like dbo_fault_rewrite, *changed
- * false (and *out zeroed) when it is as it was. */
-dbo_status dbo_fault_apply(dbo_fault_id id, bool first, const dbo_program *in, dbo_program *out,
-                           bool *changed, dbo_error *err);
-
 #endif
