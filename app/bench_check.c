@@ -9,6 +9,7 @@
  * folded, as dbo check has it.
  */
 #include "app/bench.h"
+#include "app/check.h"
 #include "app/lua_load.h"
 #include "app/script_path.h"
 #include "app/simulate.h"
@@ -17,8 +18,6 @@
 
 #include <string.h>
 #include <time.h>
-
-#define UNFOLDED_RANKS 8u
 
 /* The first pair warms up and is not counted. */
 #define WARM_UP 1u
@@ -90,8 +89,8 @@ static void note_run(const dbo_simulated *run, timing *out)
 
 static dbo_status run_plain(const dbo_experiment *e, timing *out, dbo_error *err)
 {
-    const dbo_simulate_options options = {.unfolded =
-                                              e->config.data_parallel_size <= UNFOLDED_RANKS};
+    const dbo_simulate_options options = {.unfolded = e->config.data_parallel_size <=
+                                                      DBO_CHECK_UNFOLDED_RANKS};
     dbo_simulated run;
     uint32_t shown;
     double begin_s = now_s();
@@ -117,8 +116,8 @@ static dbo_status nothing_wrong(const dbo_findings *findings, dbo_error *err)
 static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *err)
 {
     watched w = {0};
-    const dbo_simulate_options options = {.unfolded =
-                                              e->config.data_parallel_size <= UNFOLDED_RANKS,
+    const dbo_simulate_options options = {.unfolded = e->config.data_parallel_size <=
+                                                      DBO_CHECK_UNFOLDED_RANKS,
                                           .io = true,
                                           .attach = attach,
                                           .attach_self = &w};
@@ -213,7 +212,7 @@ dbo_status dbo_bench_check(const dbo_bench_check_options *options, dbo_bench_che
         const workload *w = &workloads[i];
         dbo_experiment experiment;
         out->rows[i] = (dbo_bench_check_row){
-            .workload = w->name, .ranks = w->ranks, .folded = w->ranks > UNFOLDED_RANKS};
+            .workload = w->name, .ranks = w->ranks, .folded = w->ranks > DBO_CHECK_UNFOLDED_RANKS};
         DBO_TRY(load(w, &experiment, err));
         status = time_row(options, &experiment, i, &out->rows[i], err);
         dbo_experiment_fini(&experiment);
