@@ -102,8 +102,6 @@ static const dbo_graph_entry *find_graph(const dbo_wrapper *w, const dbo_plan *p
         if (of_size->num_ubatches == plan->num_ubatches)
             break;
     }
-    if (of_size && of_size->num_tokens != plan->num_tokens_padded)
-        dbo_fault_strikes(w->fault, DBO_FAULT_GRAPH_KEY_FIRST_TWO);
     return of_size;
 }
 
@@ -224,6 +222,8 @@ dbo_status dbo_wrapper_run(dbo_wrapper *w, const dbo_plan *plan, uint32_t step, 
         else
             full = false; /* the size's one graph is of the other form */
     }
+    if (full && entry && entry->num_tokens != plan->num_tokens_padded)
+        dbo_fault_strikes(w->fault, DBO_FAULT_GRAPH_KEY_FIRST_TWO);
     if (ran)
         *ran = full ? DBO_GRAPH_FULL : DBO_GRAPH_NONE;
     dbo_status status = run_forward(w, &f, entry, full, err);
