@@ -351,12 +351,3 @@ void dbo_recorder_fini(dbo_recorder *recorder)
     free(recorder->calls);
     *recorder = (dbo_recorder){0};
 }
-
-uint64_t dbo_recorder_find(const dbo_recorder *recorder, uint64_t from, dbo_call_kind kind,
-                           uint32_t rank)
-{
-    while (from < recorder->count &&
-           (recorder->calls[from].kind != kind || recorder->calls[from].rank != rank))
-        from++;
-    return from < recorder->count ? from : recorder->count;
-}

@@ -120,8 +120,4 @@ static inline const dbo_call *dbo_recorder_at(const dbo_recorder *recorder, uint
 {
     return &recorder->calls[i];
 }
-/* The first call of this kind and rank from `from` on; recorder->count when there is none. */
-uint64_t dbo_recorder_find(const dbo_recorder *recorder, uint64_t from, dbo_call_kind kind,
-                           uint32_t rank);
-
 #endif
