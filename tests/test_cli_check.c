@@ -1,56 +1,12 @@
 /* test_cli_check.c: `dbo check --program`: exit codes, sentences, the document. */
 #include "app/json.h"
+#include "tests/command.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char folder[] = "/tmp/dbo-test-check-XXXXXX";
-static char printed[16384], complained[4096];
-
-static void path_of(const char *name, char *out, size_t size)
-{
-    snprintf(out, size, "%s/%s", folder, name);
-}
-
-static void read_into(const char *name, char *text, size_t size)
-{
-    char path[96];
-    path_of(name, path, sizeof path);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, size - 1, file)] = '\0';
-    assert_int_equal(fclose(file), 0);
-}
-
-static void write_file(const char *name, const char *text)
-{
-    char path[96];
-    path_of(name, path, sizeof path);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
-static int run(const char *arguments)
+static int check(const char *arguments)
 {
     char line[512];
-    snprintf(line, sizeof line, "cd %s && unset DBO_LOG COLUMNS && '%s' check %s >out 2>err",
-             folder, DBO_PROGRAM, arguments);
-    int status = system(line);
-    assert_true(WIFEXITED(status));
-    read_into("out", printed, sizeof printed);
-    read_into("err", complained, sizeof complained);
-    return WEXITSTATUS(status);
+    snprintf(line, sizeof line, "dbo check %s", arguments);
+    return run(line);
 }
 
 /* Rows are sent on comm, which waits for compute, or does not. */
@@ -68,25 +24,25 @@ static int run(const char *arguments)
 static void exit_codes(void **state)
 {
     (void)state;
-    write_file("good.json", PROGRAM(WAIT));
-    write_file("bad.json", PROGRAM(""));
-    write_file("broken.json", "{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OPP\"}]]}");
-    assert_int_equal(run("--program good.json"), 0);
+    put_file("good.json", PROGRAM(WAIT));
+    put_file("bad.json", PROGRAM(""));
+    put_file("broken.json", "{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OPP\"}]]}");
+    assert_int_equal(check("--program good.json"), 0);
     assert_non_null(strstr(printed, "nothing found in any order of completion"));
-    assert_int_equal(run("--program bad.json"), 3);
+    assert_int_equal(check("--program bad.json"), 3);
     assert_non_null(strstr(printed, "race\n"));
     assert_non_null(strstr(printed, "router of ubatch 0"));
     assert_non_null(strstr(printed, "missing: record on compute after"));
-    assert_int_equal(run("--program broken.json"), 1);
+    assert_int_equal(check("--program broken.json"), 1);
     assert_non_null(strstr(complained, "dbo: broken.json: "));
-    assert_int_equal(run("--program nowhere.json"), 2);
+    assert_int_equal(check("--program nowhere.json"), 2);
     assert_non_null(strstr(complained, "cannot read nowhere.json"));
-    assert_int_equal(run(""), 2);
-    assert_int_equal(run("what --program good.json"), 2);
-    assert_int_equal(run("--program good.json --json /nowhere/f.json"), 2);
-    assert_int_equal(run("--program ."), 2);
+    assert_int_equal(check(""), 2);
+    assert_int_equal(check("what --program good.json"), 2);
+    assert_int_equal(check("--program good.json --json /nowhere/f.json"), 2);
+    assert_int_equal(check("--program ."), 2);
     assert_non_null(strstr(complained, "dbo: .: "));
-    assert_int_equal(run("--program - <&-"), 2);
+    assert_int_equal(check("--program - <&-"), 2);
     assert_non_null(strstr(complained, "dbo: stdin: cannot be read"));
 }
 
@@ -99,10 +55,10 @@ static void exit_codes(void **state)
 static void streams_left_out(void **state)
 {
     (void)state;
-    write_file("same.json", SWITCHED(""));
-    write_file("other.json", SWITCHED("{\"i\": \"SET_STREAM\", \"stream\": \"comm\"}, "));
-    assert_int_equal(run("--program same.json"), 0);
-    assert_int_equal(run("--program other.json"), 3);
+    put_file("same.json", SWITCHED(""));
+    put_file("other.json", SWITCHED("{\"i\": \"SET_STREAM\", \"stream\": \"comm\"}, "));
+    assert_int_equal(check("--program same.json"), 0);
+    assert_int_equal(check("--program other.json"), 3);
     assert_non_null(strstr(printed, "(comm)"));
 }
 
@@ -119,8 +75,8 @@ static void the_document(void **state)
     (void)state;
     dbo_json *document;
     dbo_error err = {0};
-    write_file("bad.json", PROGRAM(""));
-    assert_int_equal(run("--program bad.json --json -"), 3);
+    put_file("bad.json", PROGRAM(""));
+    assert_int_equal(check("--program bad.json --json -"), 3);
     assert_int_equal(dbo_json_parse(&document, printed, strlen(printed), NULL, &err), DBO_OK);
     const dbo_json_value *root = dbo_json_root(document);
     assert_int_equal(dbo_json_int(member(root, "orders_explored")), 1);
@@ -143,9 +99,9 @@ static void a_file_is_written_whole(void **state)
 {
     (void)state;
     char written[16384];
-    write_file("good.json", PROGRAM(WAIT));
-    assert_int_equal(run("--program good.json --json f.json"), 0);
-    read_into("f.json", written, sizeof written);
+    put_file("good.json", PROGRAM(WAIT));
+    assert_int_equal(check("--program good.json --json f.json"), 0);
+    get_file("f.json", written, sizeof written);
     assert_string_equal(written, "{\n  \"findings\": [],\n  \"orders_explored\": 1,\n"
                                  "  \"rows_compared\": null,\n"
                                  "  \"rows_not_compared\": null,\n  \"error\": null\n}\n");
@@ -156,9 +112,7 @@ static void a_file_is_written_whole(void **state)
 
 static FILE *begin_file(const char *name)
 {
-    char path[96];
-    path_of(name, path, sizeof path);
-    FILE *file = fopen(path, "w");
+    FILE *file = fopen(path_of(name).text, "w");
     assert_non_null(file);
     return file;
 }
@@ -192,10 +146,10 @@ static void causes_beyond_the_thousandth_are_counted(void **state)
 {
     (void)state;
     write_races("races.json", 2000);
-    assert_int_equal(run("--program races.json --json races.out | tail -n 4"), 0);
+    assert_int_equal(check("--program races.json --json races.out | tail -n 4"), 0);
     assert_non_null(strstr(printed, "\nand 2999 more causes\n"));
     assert_non_null(strstr(printed, "races.json: 1000 findings (1 ubatch, 4000 instructions)"));
-    assert_int_equal(run("--program races.json --json - | tail -n 6"), 0);
+    assert_int_equal(check("--program races.json --json - | tail -n 6"), 0);
     assert_non_null(strstr(printed, "\"left_out\": 2999,\n"));
 }
 
@@ -203,7 +157,7 @@ static void expect_refusal(const char *name, const char *sentence)
 {
     char line[64];
     snprintf(line, sizeof line, "--program %s", name);
-    assert_int_equal(run(line), 1);
+    assert_int_equal(check(line), 1);
     if (!strstr(complained, sentence))
         fail_msg("%s: %s", name, complained);
 }
@@ -239,8 +193,8 @@ static void limits_are_named(void **state)
     assert_int_equal(fclose(file), 0);
     expect_refusal("streams.json", "'s6' is one too many: a program can have 8 streams");
 
-    write_file("twice.json",
-               "{\"num_ubatches\": 1, \"streams\": [\"s\", \"s\"], \"ubatches\": [[" END);
+    put_file("twice.json",
+             "{\"num_ubatches\": 1, \"streams\": [\"s\", \"s\"], \"ubatches\": [[" END);
     expect_refusal("twice.json", "two streams are called 's'");
 }
 
@@ -249,9 +203,9 @@ static void limits_are_named(void **state)
 static void slips_in_keys_are_warned_of(void **state)
 {
     (void)state;
-    write_file("slip.json", BEGIN "\n{\"i\": \"OP\", \"read\": [\"b\"], \"colour\": 1},\n"
-                                  "{\"i\": \"OP\", \"reads\": [], \"read\": 1}" END);
-    assert_int_equal(run("--program slip.json"), 0);
+    put_file("slip.json", BEGIN "\n{\"i\": \"OP\", \"read\": [\"b\"], \"colour\": 1},\n"
+                                "{\"i\": \"OP\", \"reads\": [], \"read\": 1}" END);
+    assert_int_equal(check("--program slip.json"), 0);
     assert_string_equal(complained, "dbo: warning: slip.json line 2: 'read' is no key of an "
                                     "instruction, did you mean 'reads'?\n");
     FILE *file = begin_file("slips.json");
@@ -259,7 +213,7 @@ static void slips_in_keys_are_warned_of(void **state)
     put_many(file, 100, "{\"i\": \"OP\", \"Writes\": [\"%u\"]}");
     fputs(END, file);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(run("--program slips.json"), 0);
+    assert_int_equal(check("--program slips.json"), 0);
     assert_non_null(strstr(complained, "dbo: warning: slips.json 96 more keys like these\n"));
 }
 
@@ -268,31 +222,31 @@ static void names_are_no_commands(void **state)
 {
     (void)state;
     static const char *const commands[] = {"\x1b", "\a", "a\nb", "\xc2\x9b", "\xe2\x80\xae"};
-    write_file(
+    put_file(
         "names.json",
         "{\"num_ubatches\": 1, \"buffers\": [{\"name\": "
         "\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"}], \"ubatches\": [[{\"i\": \"OP\", \"name\": "
         "\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\", \"stream\": \"comm\", \"reads\": "
         "[\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"]}, {\"i\": \"OP\", \"writes\": "
         "[\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"]}]]}");
-    assert_int_equal(run("--program names.json"), 3);
+    assert_int_equal(check("--program names.json"), 3);
     assert_non_null(strstr(printed, "?[31m?a b??"));
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         assert_null(strstr(printed, commands[i]));
-    assert_int_equal(run("--program names.json --json -"), 3);
+    assert_int_equal(check("--program names.json --json -"), 3);
     assert_non_null(strstr(printed, "\\u001b[31m\\u0007a\\nb"));
 }
 
 static void what_was_assumed_is_said(void **state)
 {
     (void)state;
-    write_file("good.json", PROGRAM(WAIT));
-    assert_int_equal(run("--program good.json | tr '\\n' ' '"), 0);
+    put_file("good.json", PROGRAM(WAIT));
+    assert_int_equal(check("--program good.json | tr '\\n' ' '"), 0);
     assert_non_null(strstr(printed, "(1 ubatch, 4 instructions); the layer was run once; its "
                                     "transfers are taken as ops of their stream: nothing finishes "
                                     "them"));
-    write_file("op.json", BEGIN "{\"i\": \"OP\"}" END);
-    assert_int_equal(run("--program op.json | tr '\\n' ' '"), 0);
+    put_file("op.json", BEGIN "{\"i\": \"OP\"}" END);
+    assert_int_equal(check("--program op.json | tr '\\n' ' '"), 0);
     assert_non_null(strstr(printed, "(1 ubatch, 1 instruction); the layer was run once "));
     assert_null(strstr(printed, "transfers"));
 }
@@ -301,29 +255,29 @@ static void what_was_assumed_is_said(void **state)
 static void layers_follow_one_another(void **state)
 {
     (void)state;
-    write_file("layers.json", BEGIN
-               "{\"i\": \"OP\", \"name\": \"make\", \"writes\": [\"b\"]}, {\"i\": \"RECORD\", "
-               "\"event\": \"e\"}, {\"i\": \"WAIT\", \"event\": \"e\", \"stream\": \"comm\"}, "
-               "{\"i\": \"OP\", \"name\": \"use\", \"stream\": \"comm\", \"reads\": [\"b\"]}" END);
-    assert_int_equal(run("--program layers.json"), 0);
-    assert_int_equal(run("--program layers.json --layers=3 | tr '\\n' ' ' | tr -s ' '"), 0);
+    put_file("layers.json", BEGIN
+             "{\"i\": \"OP\", \"name\": \"make\", \"writes\": [\"b\"]}, {\"i\": \"RECORD\", "
+             "\"event\": \"e\"}, {\"i\": \"WAIT\", \"event\": \"e\", \"stream\": \"comm\"}, "
+             "{\"i\": \"OP\", \"name\": \"use\", \"stream\": \"comm\", \"reads\": [\"b\"]}" END);
+    assert_int_equal(check("--program layers.json"), 0);
+    assert_int_equal(check("--program layers.json --layers=3 | tr '\\n' ' ' | tr -s ' '"), 0);
     assert_non_null(
         strstr(printed, "use of ubatch 0 (layer 0) (comm) and make of ubatch 0 (layer 1)"));
     assert_non_null(strstr(printed, "the layer was run 3 times, one after the other"));
-    assert_int_equal(run("--program layers.json --layers=65"), 2);
-    assert_int_equal(run("--program layers.json --layers=0"), 2);
-    assert_int_equal(run("--program layers.json --layers=x"), 2);
-    assert_int_equal(run("--layers=2 nowhere.lua"), 2);
+    assert_int_equal(check("--program layers.json --layers=65"), 2);
+    assert_int_equal(check("--program layers.json --layers=0"), 2);
+    assert_int_equal(check("--program layers.json --layers=x"), 2);
+    assert_int_equal(check("--layers=2 nowhere.lua"), 2);
     assert_non_null(strstr(complained, "--layers is for --program only"));
 }
 
 static void refusals_name_their_ubatch(void **state)
 {
     (void)state;
-    write_file("free.json", "{\"num_ubatches\": 2, \"buffers\": [{\"name\": \"b\"}], \"ubatches\": "
-                            "[[], [{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"ALLOC\", "
-                            "\"buffer\": \"b\"}]]}");
-    assert_int_equal(run("--program free.json --json -"), 3);
+    put_file("free.json", "{\"num_ubatches\": 2, \"buffers\": [{\"name\": \"b\"}], \"ubatches\": "
+                          "[[], [{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"ALLOC\", "
+                          "\"buffer\": \"b\"}]]}");
+    assert_int_equal(check("--program free.json --json -"), 3);
     assert_non_null(strstr(printed, "\"kind\": \"rule\""));
     assert_non_null(strstr(printed, "\"ubatch\": 1"));
 }
@@ -332,9 +286,9 @@ static void refusals_name_their_ubatch(void **state)
 static void a_write_without_memory(void **state)
 {
     (void)state;
-    write_file("write.json", BEGIN "{\"i\": \"OP\", \"writes\": [\"b\"]}, {\"i\": \"ALLOC\", "
-                                   "\"buffer\": \"b\"}" END);
-    assert_int_equal(run("--program write.json"), 3);
+    put_file("write.json", BEGIN "{\"i\": \"OP\", \"writes\": [\"b\"]}, {\"i\": \"ALLOC\", "
+                                 "\"buffer\": \"b\"}" END);
+    assert_int_equal(check("--program write.json"), 3);
     assert_non_null(strstr(printed, "rule\n"));
     assert_non_null(strstr(printed, "writes b, which has not been allocated"));
     assert_null(strstr(printed, "read_before_write"));
@@ -360,23 +314,9 @@ static void an_interruption_ends_it(void **state)
         int status = system(line);
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), codes[i]);
-        read_into("err", complained, sizeof complained);
+        get_file("err", complained, sizeof complained);
         assert_non_null(strstr(complained, "dbo: interrupted"));
     }
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    char line[128];
-    snprintf(line, sizeof line, "rm -r '%s'", folder);
-    return system(line);
 }
 
 int main(void)
