@@ -2,27 +2,15 @@
 # blind_selftest.sh ROOT CC: blind.sh finds each way to learn of a fault, and nothing in this tree.
 set -u
 root=$(cd "$1" && pwd)
-script=$root/tests/blind.sh
 compiler=$2
-tree=$(mktemp -d) || exit 2
-trap 'rm -rf "$tree"' EXIT
-failed=0
+. "$root/tests/selftest.sh"
+
+look() { sh "$root/tests/blind.sh" "$tree" "$compiler"; }
 
 fresh() {
     rm -rf "${tree:?}"/*
     mkdir "$tree/core" && cp -r "$root"/core/*.h "$root"/core/*.def "$root"/core/check "$tree/core"
     cp -r "$root/core/ref" "$tree/core"
-}
-
-# expect NAME STATUS PATTERN: what blind.sh says of the tree as it is now
-expect() {
-    said=$(sh "$script" "$tree" "$compiler" 2>&1)
-    status=$?
-    if [ "$status" -ne "$2" ] || ! printf '%s\n' "$said" | grep -q "$3"; then
-        printf 'blind.sh on "%s": exit %s, said: %s\n' "$1" "$status" "$said"
-        failed=1
-    fi
-    fresh
 }
 
 fresh

@@ -1,10 +1,10 @@
 #!/bin/sh
 # style_selftest.sh ROOT: style.sh finds each thing it is for, and nothing in a clean tree.
 set -u
-script=$(cd "$1" && pwd)/tests/style.sh
-tree=$(mktemp -d) || exit 2
-trap 'rm -rf "$tree"' EXIT
-failed=0
+root=$(cd "$1" && pwd)
+. "$root/tests/selftest.sh"
+
+look() { sh "$root/tests/style.sh" "$tree"; }
 
 # repeat COUNT TEXT
 repeat() {
@@ -18,17 +18,6 @@ fresh() {
     printf '#include "sim/a.h"\n#include "viz/a.h"\n' >"$tree/app/a.c"
     { echo 'void f(void)'; echo '{'; repeat 59 '    g();'; echo '}'; } >"$tree/core/a.c"
     repeat 1 "$(repeat 100 'µ' | tr -d '\n')" >"$tree/core/b.h"
-}
-
-# expect NAME STATUS PATTERN: what style.sh says of the tree as it is now
-expect() {
-    said=$(sh "$script" "$tree")
-    status=$?
-    if [ "$status" -ne "$2" ] || ! printf '%s\n' "$said" | grep -q "$3"; then
-        printf 'style.sh on "%s": exit %s, said: %s\n' "$1" "$status" "$said"
-        failed=1
-    fi
-    fresh
 }
 
 fresh
