@@ -2,8 +2,8 @@
 #include "app/cli.h"
 
 #include "app/cli_man.h"
-#include "app/wrap.h"
 #include "dbo_build.h"
+#include "viz/text/wrap.h"
 
 #include <errno.h>
 #include <stdio.h>

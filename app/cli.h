@@ -16,9 +16,9 @@
 #ifndef DBO_APP_CLI_H
 #define DBO_APP_CLI_H
 
-#include "app/output.h"
-#include "core/log.h"
-#include "core/status.h"
+#include "app/io/output.h"
+#include "core/base/log.h"
+#include "core/base/status.h"
 
 #include <argp.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 /* cli_bench.c: `dbo bench [NAME]`: measures, prints a table, writes JSON. */
-#include "app/bench.h"
+#include "app/bench/bench.h"
 #include "app/cli.h"
-#include "app/json_write.h"
-#include "app/output.h"
-#include "core/suggest.h"
-#include "core/units.h"
+#include "app/io/output.h"
+#include "core/base/suggest.h"
+#include "core/base/units.h"
+#include "lab/files/json_write.h"
 
 #include <errno.h>
 #include <stdlib.h>

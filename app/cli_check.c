@@ -3,16 +3,16 @@
  * With a script the run is simulated and checked (check.h); with --fault alone the script is the
  * fault's own scene; with --program there is no run.
  */
-#include "app/check.h"
 #include "app/cli.h"
 #include "app/cli_check_program.h"
 #include "app/cli_check_runs.h"
 #include "app/cli_script.h"
-#include "app/fault_text.h"
-#include "app/findings.h"
-#include "app/output.h"
-#include "app/wrap.h"
-#include "viz/trace_json.h"
+#include "app/io/output.h"
+#include "app/say/fault_text.h"
+#include "app/say/findings_text.h"
+#include "lab/check/check.h"
+#include "viz/text/wrap.h"
+#include "viz/trace/trace_json.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,9 +5,10 @@
 #include "app/cli_check_program.h"
 
 #include "app/cli.h"
-#include "app/findings.h"
-#include "app/program_json.h"
-#include "app/wrap.h"
+#include "app/say/findings_text.h"
+#include "core/check/order/check.h"
+#include "lab/files/program_json.h"
+#include "viz/text/wrap.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* cli_check_runs.c: see cli_check_runs.h. It is called from the script's thread. */
 #include "app/cli_check_runs.h"
 
-#include "app/findings.h"
-#include "app/wrap.h"
+#include "app/say/findings_text.h"
+#include "viz/text/wrap.h"
 
 #include <string.h>
 

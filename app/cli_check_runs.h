@@ -9,7 +9,7 @@
 #ifndef DBO_APP_CLI_CHECK_RUNS_H
 #define DBO_APP_CLI_CHECK_RUNS_H
 
-#include "app/check.h"
+#include "lab/check/check.h"
 
 typedef struct dbo_check_runs {
     const dbo_check_job *job; /* but for its experiment */

@@ -5,9 +5,9 @@
  */
 #include "app/cli.h"
 #include "app/commands.h"
-#include "app/eval.h"
-#include "app/explain.h"
-#include "core/faults.h"
+#include "app/eval/eval.h"
+#include "app/say/explain.h"
+#include "core/step/faults.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* cli_doctor.c: `dbo doctor`: what this build was made with, and what this machine has. */
 #include "app/cli.h"
-#include "core/fiber.h"
+#include "core/turn/fiber.h"
 #include "dbo_build.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* cli_eval.c: `dbo eval KIND --in FILE`: reads the file, prints the answers. */
 #include "app/cli.h"
-#include "app/eval.h"
-#include "app/eval_kinds.h"
-#include "core/suggest.h"
+#include "app/eval/eval.h"
+#include "app/eval/eval_kinds.h"
+#include "core/base/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* cli_explain.c: `dbo explain TERM`. */
-#include "app/ascii.h"
 #include "app/cli.h"
-#include "app/explain.h"
+#include "app/say/explain.h"
+#include "viz/text/ascii.h"
 
 #include <errno.h>
 #include <stdio.h>

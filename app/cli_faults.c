@@ -1,6 +1,7 @@
 /* cli_faults.c: `dbo faults`: the table of faults, as text and as JSON. */
 #include "app/cli.h"
-#include "app/fault_text.h"
+#include "app/io/output_json.h"
+#include "app/say/fault_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,13 +50,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static dbo_status write_json(dbo_output *output, dbo_error *err)
 {
     dbo_json_writer writer;
-    dbo_json_writer_init(&writer, dbo_json_sink_file, output->file, 2);
+    dbo_output_json_begin(output, 2, &writer);
     dbo_fault_list_json(&writer);
-    dbo_status status = dbo_json_writer_finish(&writer, err);
-    if (status == DBO_OK || status == DBO_IO) /* a sink that failed is the file's failure */
-        return dbo_output_commit(output, err);
-    dbo_output_discard(output);
-    return status;
+    return dbo_output_json_end(output, &writer, err);
 }
 
 static dbo_status print(dbo_error *err)

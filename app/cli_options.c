@@ -5,7 +5,7 @@
  * next word, short options in bundles, "--" ends them.
  */
 #include "app/cli.h"
-#include "core/suggest.h"
+#include "core/base/suggest.h"
 
 #include <stdio.h>
 #include <string.h>

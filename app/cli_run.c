@@ -1,12 +1,13 @@
 /* cli_run.c: `dbo run SCRIPT`: loads an experiment, simulates it, prints what happened. */
 #include "app/cli.h"
 #include "app/cli_script.h"
-#include "app/describe.h"
-#include "app/layers.h"
-#include "app/output.h"
-#include "app/simulate.h"
-#include "app/stepper.h"
-#include "viz/trace_json.h"
+#include "app/io/output_json.h"
+#include "app/say/describe.h"
+#include "app/say/result_text.h"
+#include "app/show/stepper.h"
+#include "lab/world/simulate.h"
+#include "viz/text/layers.h"
+#include "viz/trace/trace_json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -161,13 +162,9 @@ static dbo_status print_text(const dbo_outcome *outcome, const dbo_layers *layer
 static dbo_status write_json(const dbo_outcome *outcome, dbo_output *output, dbo_error *err)
 {
     dbo_json_writer writer;
-    dbo_json_writer_init(&writer, dbo_json_sink_file, output->file, 1);
+    dbo_output_json_begin(output, 1, &writer);
     dbo_result_json(&outcome->result, &writer);
-    dbo_status status = dbo_json_writer_finish(&writer, err);
-    /* A sink that failed is the file's failure, and the file knows why. */
-    if (status == DBO_OK || status == DBO_IO)
-        return dbo_output_commit(output, err);
-    return status;
+    return dbo_output_json_end(output, &writer, err);
 }
 
 /* Both runs of every simulated rank: the whole measured step, or the layers asked for. */

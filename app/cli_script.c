@@ -2,8 +2,8 @@
 #include "app/cli_script.h"
 
 #include "app/cli.h"
-#include "app/lua_load.h"
-#include "core/faults.h"
+#include "app/lua/lua_load.h"
+#include "core/step/faults.h"
 
 #include <errno.h>
 #include <string.h>

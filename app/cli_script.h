@@ -10,8 +10,8 @@
 #ifndef DBO_APP_CLI_SCRIPT_H
 #define DBO_APP_CLI_SCRIPT_H
 
-#include "app/experiment.h"
-#include "core/status.h"
+#include "core/base/status.h"
+#include "lab/experiment/experiment.h"
 
 #include <argp.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* cli_show.c: `dbo show WHAT SCRIPT`: one part of a step as a table. */
 #include "app/cli.h"
 #include "app/cli_script.h"
-#include "app/show.h"
-#include "core/suggest.h"
+#include "app/show/show.h"
+#include "core/base/suggest.h"
 
 #include <errno.h>
 #include <stdio.h>

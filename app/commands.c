@@ -2,7 +2,7 @@
 #include "app/commands.h"
 
 #include "app/cli.h"
-#include "app/eval.h"
+#include "app/eval/eval.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #include "app/cli.h"
 #include "app/commands.h"
-#include "core/suggest.h"
+#include "core/base/suggest.h"
 #include "dbo_build.h"
 
 #include <fcntl.h>

@@ -33,20 +33,20 @@
 #ifndef DBO_DBO_H
 #define DBO_DBO_H
 
-#include "core/builders.h" /* the built-in schedules as programs */
-#include "core/context.h"  /* fibers and threads; dbo_context_adopt */
-#include "core/inputs.h"   /* model inputs, cut by tokens */
-#include "core/kernel.h"   /* your own kernels */
-#include "core/metrics.h"  /* what a trace means */
-#include "core/notation.h" /* how a schedule is written */
-#include "core/op.h"       /* identity, cost and buffers of an op */
-#include "core/outputs.h"  /* outputs, put together by ubatch id */
-#include "core/program.h"  /* schedules as data */
-#include "core/rank.h"     /* a rank over a seam; running programs */
-#include "core/seam.h"     /* what a machine is: write your own back end */
-#include "core/slice.h"    /* where to cut a batch */
-#include "core/status.h"   /* how functions fail */
-#include "core/trace.h"    /* what happened */
-#include "core/ubatch.h"   /* the context API: turns, streams, hooks */
+#include "core/base/status.h"      /* how functions fail */
+#include "core/decide/slice.h"     /* where to cut a batch */
+#include "core/program/builders.h" /* the built-in schedules as programs */
+#include "core/program/program.h"  /* schedules as data */
+#include "core/rank/inputs.h"      /* model inputs, cut by tokens */
+#include "core/rank/kernel.h"      /* your own kernels */
+#include "core/rank/outputs.h"     /* outputs, put together by ubatch id */
+#include "core/rank/rank.h"        /* a rank over a seam; running programs */
+#include "core/rank/ubatch.h"      /* the context API: turns, streams, hooks */
+#include "core/seam/op.h"          /* identity, cost and buffers of an op */
+#include "core/seam/seam.h"        /* what a machine is: write your own back end */
+#include "core/trace/metrics.h"    /* what a trace means */
+#include "core/trace/notation.h"   /* how a schedule is written */
+#include "core/trace/trace.h"      /* what happened */
+#include "core/turn/context.h"     /* fibers and threads; dbo_context_adopt */
 
 #endif

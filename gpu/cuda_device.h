@@ -22,7 +22,7 @@
 #ifndef DBO_GPU_CUDA_DEVICE_H
 #define DBO_GPU_CUDA_DEVICE_H
 
-#include "core/seam.h"
+#include "core/seam/seam.h"
 
 #include <cuda_runtime_api.h>
 

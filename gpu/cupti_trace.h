@@ -21,7 +21,7 @@
 #ifndef DBO_GPU_CUPTI_TRACE_H
 #define DBO_GPU_CUPTI_TRACE_H
 
-#include "core/seam.h"
+#include "core/seam/seam.h"
 
 #include <cuda_runtime_api.h>
 

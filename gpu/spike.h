@@ -7,8 +7,8 @@
 #ifndef DBO_GPU_SPIKE_H
 #define DBO_GPU_SPIKE_H
 
-#include "core/rank.h"
-#include "core/trace.h"
+#include "core/rank/rank.h"
+#include "core/trace/trace.h"
 #include "gpu/cuda_device.h"
 #include "gpu/cupti_trace.h"
 

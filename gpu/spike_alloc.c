@@ -1,5 +1,5 @@
 /* spike_alloc.c: the caching allocator of the core with real events under it. */
-#include "core/allocator.h"
+#include "core/memory/allocator.h"
 #include "gpu/spike.h"
 #include "gpu/synthetic.h"
 

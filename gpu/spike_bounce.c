@@ -1,7 +1,7 @@
 /* spike_bounce.c: the PCIe transport: joined inside a capture, verified, and beside compute; then
  * the built-in LL schedule of several layers through interpreter, hooks and graph.
  */
-#include "core/builders.h"
+#include "core/program/builders.h"
 #include "gpu/bounce_a2a.h"
 #include "gpu/spike.h"
 #include "gpu/spike_kernels.h"

@@ -4,7 +4,7 @@
  * GPUs than ranks they share one: each process then calls itself a host of its own, since NCCL
  * refuses two ranks on one device of one host.
  */
-#include "core/builders.h"
+#include "core/program/builders.h"
 #include "gpu/nccl_a2a.h"
 #include "gpu/spike.h"
 

@@ -3,7 +3,7 @@
  * Two ubatches of a model written against the context API: each kernel multiplies and adds, so the
  * numbers tell the order. The streams exist before the rank and after it. A kernel that fails at
  * its issue ends the step with its sentence, inside a capture as well, and the rank goes on. */
-#include "core/kernel.h"
+#include "core/rank/kernel.h"
 #include "gpu/spike.h"
 #include "gpu/spike_kernels.h"
 

@@ -11,7 +11,7 @@
 #ifndef DBO_COST_H
 #define DBO_COST_H
 
-#include "core/op.h"
+#include "core/seam/op.h"
 #include "sim/hardware.h"
 
 #include <stdint.h>

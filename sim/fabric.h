@@ -17,13 +17,13 @@
  * xGMI beside 30 us of latency, so that dispatch and combine of two ranks take nearly the same.
  *
  * Calibrated on the figures that DeepEP publishes for H800 (docs/legacy.md, README.md there);
- * tests/test_fabric.c prints each with its error. Pure; any thread; no libm.
+ * tests/sim/test_fabric.c prints each with its error. Pure; any thread; no libm.
  */
 #ifndef DBO_FABRIC_H
 #define DBO_FABRIC_H
 
-#include "core/op.h"
-#include "core/seam.h"
+#include "core/seam/op.h"
+#include "core/seam/seam.h"
 #include "sim/hardware.h"
 
 #include <stdint.h>

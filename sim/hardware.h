@@ -10,10 +10,10 @@
 #ifndef DBO_HARDWARE_H
 #define DBO_HARDWARE_H
 
-#include "core/field.h"
-#include "core/op.h"
-#include "core/seam.h"
-#include "core/status.h"
+#include "core/base/field.h"
+#include "core/base/status.h"
+#include "core/seam/op.h"
+#include "core/seam/seam.h"
 
 #include <stdbool.h>
 #include <stdint.h>

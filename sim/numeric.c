@@ -10,7 +10,7 @@
  * that is freed while the rank's streams are busy stays, unseen, to the end: what is in flight may
  * still touch it, as on a device that waits.
  */
-#include "core/route.h"
+#include "core/seam/route.h"
 #include "sim/sim_impl.h"
 
 #include <stdlib.h>

@@ -16,13 +16,13 @@
  *
  * Order: events by (time, entity number); a rank runs ahead of the world on its own host clock
  * until it must wait. Spans are pushed as soon as they are known, which may be ahead of the world's
- * time, too (core/trace.h has the order). All times are int64 ns from 0.
+ * time, too (core/trace/trace.h has the order). All times are int64 ns from 0.
  */
 #ifndef DBO_SIM_H
 #define DBO_SIM_H
 
-#include "core/context.h"
-#include "core/seam.h"
+#include "core/seam/seam.h"
+#include "core/turn/context.h"
 #include "sim/hardware.h"
 
 typedef struct dbo_sim dbo_sim;

@@ -25,7 +25,7 @@
 #ifndef DBO_SIM_IMPL_H
 #define DBO_SIM_IMPL_H
 
-#include "core/program.h"
+#include "core/program/program.h"
 #include "sim/sim.h"
 #include "sim/stream.h"
 

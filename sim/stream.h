@@ -7,7 +7,7 @@
 #ifndef DBO_SIM_STREAM_H
 #define DBO_SIM_STREAM_H
 
-#include "core/seam.h"
+#include "core/seam/seam.h"
 
 #include <stdbool.h>
 #include <stddef.h>

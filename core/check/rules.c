@@ -1,7 +1,7 @@
 /* rules.c: a sentence with the numbers for each rule that was broken. */
 #include "core/check/rules.h"
 
-#include "core/vote.h"
+#include "core/decide/vote.h"
 
 #include <stdio.h>
 

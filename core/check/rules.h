@@ -5,8 +5,8 @@
 #ifndef DBO_CHECK_RULES_H
 #define DBO_CHECK_RULES_H
 
-#include "core/batch.h"
-#include "core/check/findings.h"
+#include "core/decide/batch.h"
+#include "core/trace/findings.h"
 
 #include <stdbool.h>
 #include <stdint.h>

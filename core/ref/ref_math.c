@@ -1,7 +1,7 @@
 /* ref_math.c: polynomials, Newton's method and loops in one order. */
 #include "core/ref/ref_math.h"
 
-#include "core/model_ops.h"
+#include "core/layer/model_ops.h"
 
 #include <string.h>
 

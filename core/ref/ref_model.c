@@ -4,7 +4,7 @@
  * [-1, 1) * sqrt(3 / inputs), so that what comes out is about as large as what goes in. */
 #include "core/ref/ref_model.h"
 
-#include "core/prng.h"
+#include "core/base/prng.h"
 #include "core/ref/ref_math.h"
 
 #include <stdlib.h>

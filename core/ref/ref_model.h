@@ -15,9 +15,9 @@
 #ifndef DBO_REF_MODEL_H
 #define DBO_REF_MODEL_H
 
-#include "core/layer_sizes.h"
-#include "core/model_ops.h"
-#include "core/model_spec.h"
+#include "core/layer/layer_sizes.h"
+#include "core/layer/model_ops.h"
+#include "core/layer/model_spec.h"
 
 #define DBO_REF_MAX_HIDDEN  512u
 #define DBO_REF_MAX_HEAD    256u

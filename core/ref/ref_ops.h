@@ -27,7 +27,7 @@
 #ifndef DBO_REF_OPS_H
 #define DBO_REF_OPS_H
 
-#include "core/program.h"
+#include "core/program/program.h"
 #include "core/ref/ref_model.h"
 
 /* One rank's reference. Lives as long as the programs, and the graphs captured of them. */

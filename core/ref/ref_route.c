@@ -1,8 +1,8 @@
 /* ref_route.c: the rows of an all-to-all, moved on the CPU (route.h). Written from the receiver: it
  * looks at every rank's side in the order of ranks, so the order of rows is nobody's timing. */
-#include "core/model_ops.h"
+#include "core/layer/model_ops.h"
 #include "core/ref/ref_math.h"
-#include "core/route.h"
+#include "core/seam/route.h"
 
 #include <string.h>
 

@@ -5,10 +5,10 @@
 #ifndef DBO_REF_ROUTES_H
 #define DBO_REF_ROUTES_H
 
-#include "core/layer_sizes.h"
-#include "core/model_spec.h"
-#include "core/op.h"
-#include "core/route.h"
+#include "core/layer/layer_sizes.h"
+#include "core/layer/model_spec.h"
+#include "core/seam/op.h"
+#include "core/seam/route.h"
 
 /* The number of the first access to a tensor of this role, or -1. */
 int32_t dbo_ref_find(const dbo_access *accesses, uint32_t count, dbo_buffer_role role);

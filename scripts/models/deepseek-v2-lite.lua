@@ -1,5 +1,5 @@
 -- DeepSeek-V2-Lite: 16B parameters; q is not compressed (q_lora_rank 0).
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "DeepSeek-V2-Lite",

@@ -1,5 +1,5 @@
 -- DeepSeek-V3: 671B parameters, 37B active; native fp8 weights.
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "DeepSeek-V3",

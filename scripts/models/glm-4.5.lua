@@ -1,5 +1,5 @@
 -- GLM-4.5: 355B parameters, 32B active.
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "GLM-4.5",

@@ -1,6 +1,6 @@
 -- gpt-oss-120b: every other layer, from the first on, sees a window of 128 tokens. Its experts are
 -- published in 4 bits (mxfp4), which the fields cannot say: fp8 here, twice the bytes.
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "gpt-oss-120b",

@@ -1,5 +1,5 @@
 -- Kimi-K2: 1T parameters, 32B active; DeepSeek-V3 with more experts and fewer heads.
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "Kimi-K2",

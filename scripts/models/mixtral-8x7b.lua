@@ -1,5 +1,5 @@
 -- Mixtral-8x7B: 47B parameters, 13B active; eight large experts.
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "Mixtral-8x7B",

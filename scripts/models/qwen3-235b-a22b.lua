@@ -1,5 +1,5 @@
 -- Qwen3-235B-A22B: 235B parameters, 22B active; no shared expert.
--- Keys are the fields of core/model_spec.h; confidence: A read in a primary source, B in a copy,
+-- Keys are the fields of core/layer/model_spec.h; confidence: A read in a primary source, B in a copy,
 -- C recalled, D derived.
 return {
   name = "Qwen3-235B-A22B",

@@ -8,7 +8,7 @@
  * changes bytes. The n-th input is a function of n and the folder. What kills the process, or takes
  * more than HANG_S seconds of CPU time, is left in a file whose name is printed.
  */
-#include "core/prng.h"
+#include "core/base/prng.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

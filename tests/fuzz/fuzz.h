@@ -7,7 +7,7 @@
 #ifndef DBO_TESTS_FUZZ_H
 #define DBO_TESTS_FUZZ_H
 
-#include "app/simulate.h"
+#include "lab/world/simulate.h"
 
 #include <stddef.h>
 #include <stdint.h>

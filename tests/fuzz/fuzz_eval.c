@@ -1,5 +1,5 @@
 /* fuzz_eval.c: cases for `dbo eval`. An input is a kind's name, a line end, a file of cases. */
-#include "app/eval.h"
+#include "app/eval/eval.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /* fuzz_lua.c: scripts: loaded under small limits, and run if what they describe is small. */
-#include "app/lua_load.h"
+#include "app/lua/lua_load.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

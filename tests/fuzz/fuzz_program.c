@@ -1,6 +1,6 @@
 /* fuzz_program.c: programs as JSON: read, checked, written, read again. */
-#include "app/program_json.h"
-#include "core/check/check.h"
+#include "core/check/order/check.h"
+#include "lab/files/program_json.h"
 #include "tests/fuzz/fuzz.h"
 
 static double op_us(void *self, const dbo_program_op *op, uint32_t *sms)

@@ -1,5 +1,5 @@
 /* fuzz_set.c: `--set key=value`, one a line, on a small script. */
-#include "app/lua_load.h"
+#include "app/lua/lua_load.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MAX_SETS 16

@@ -1,0 +1,86 @@
+/* eval.c: the kinds of `dbo eval` by name, and the loop over the cases of a file. */
+#include "app/eval/eval.h"
+
+#include "app/eval/eval_kinds.h"
+#include "core/base/suggest.h"
+
+#include <string.h>
+
+typedef struct eval_kind {
+    const char *name;
+    const char *list; /* the key of the file's list of cases */
+    dbo_eval_fn run;
+} eval_kind;
+
+static const eval_kind kinds[] = {
+#define EVAL_KIND_ROW(name, list, run) {name, list, run},
+    DBO_EVAL_KIND_MAP(EVAL_KIND_ROW)
+#undef EVAL_KIND_ROW
+};
+
+#define NUM_KINDS (sizeof kinds / sizeof *kinds)
+
+const char *dbo_eval_kind_name(size_t index)
+{
+    return index < NUM_KINDS ? kinds[index].name : NULL;
+}
+
+static const eval_kind *find_kind(const char *name)
+{
+    for (size_t i = 0; i < NUM_KINDS; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+static dbo_status fail_unknown_kind(const char *name, dbo_error *err)
+{
+    char hint[128];
+    dbo_suggestion nearest = dbo_suggest_begin(name);
+    for (size_t i = 0; i < NUM_KINDS; i++)
+        dbo_suggest_offer(&nearest, kinds[i].name);
+    return dbo_fail(err, DBO_UNSUPPORTED, dbo_suggest_hint(&nearest, hint, sizeof hint),
+                    "unknown kind %.60s", name);
+}
+
+static void run_case(const eval_kind *kind, dbo_eval_case *c)
+{
+    dbo_error err = {0};
+    dbo_status status;
+    if (dbo_json_type_of(c->in) != DBO_JSON_OBJECT)
+        status = dbo_json_fail(&err, c->in, NULL, "a case must be an object, not %s",
+                               dbo_json_type_name(dbo_json_type_of(c->in)));
+    else
+        status = kind->run(c, &err);
+    if (status != DBO_OK) {
+        dbo_json_open_object_line(c->out);
+        dbo_json_member_string(c->out, "error", err.message);
+        dbo_json_close(c->out);
+    }
+}
+
+dbo_status dbo_eval(const char *kind_name, const dbo_json_value *file,
+                    const dbo_eval_options *options, dbo_json_writer *out, dbo_error *err)
+{
+    const eval_kind *kind = find_kind(kind_name);
+    const dbo_json_value *cases;
+    dbo_arena arena;
+    if (kind == NULL)
+        return fail_unknown_kind(kind_name, err);
+    DBO_TRY(dbo_json_need_array(file, kind->list, &cases, err));
+    dbo_arena_init(&arena, 0);
+    dbo_json_open_object(out);
+    dbo_json_member_string(out, "kind", kind->name);
+    dbo_json_key(out, "results");
+    dbo_json_open_array(out);
+    for (size_t i = 0; i < dbo_json_count(cases); i++) {
+        run_case(kind,
+                 &(dbo_eval_case){
+                     .in = dbo_json_at(cases, i), .options = options, .arena = &arena, .out = out});
+        dbo_arena_reset(&arena);
+    }
+    dbo_json_close(out);
+    dbo_json_close(out);
+    dbo_arena_fini(&arena);
+    return DBO_OK;
+}

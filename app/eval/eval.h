@@ -1,0 +1,33 @@
+/* eval.h: `dbo eval KIND --in FILE`: the engine's decision functions on a file of cases.
+ *
+ * A file holds a list of cases; the answer is {"kind": K, "results": [...]}, one result a case, in
+ * order. A case that the function rejects, or that lacks a key, gives {"error": "sentence"} and
+ * the others go on. tests/golden/README.md has the kinds, their lists and their keys.
+ */
+#ifndef DBO_APP_EVAL_H
+#define DBO_APP_EVAL_H
+
+#include "core/base/status.h"
+#include "core/turn/context.h"
+#include "lab/files/json.h"
+#include "lab/files/json_write.h"
+
+#include <stddef.h>
+
+typedef struct dbo_eval_options {
+    dbo_context_kind executor; /* for the kinds that run ubatches */
+} dbo_eval_options;
+
+/* Evaluates the cases of a parsed file and writes one document to `out`, whose _finish is the
+ * caller's. Fails when the kind is unknown (DBO_UNSUPPORTED) or the list is missing (DBO_PARSE),
+ * with nothing written; a failing case is a result. */
+dbo_status dbo_eval(const char *kind, const dbo_json_value *file, const dbo_eval_options *options,
+                    dbo_json_writer *out, dbo_error *err);
+
+/* The name of kind `index`, NULL past the end. */
+const char *dbo_eval_kind_name(size_t index);
+
+/* The subcommand; argv[0] is "eval". Returns the exit code. */
+int dbo_command_eval(int argc, char **argv);
+
+#endif

@@ -1,0 +1,81 @@
+/* eval_kinds.h: the functions behind the kinds of `dbo eval`; only app/eval*.c includes it.
+ *
+ * A kind reads its case, computes, and writes one JSON object to case->out. It must
+ * have finished all that can fail before it writes: when it fails, the driver writes the error in
+ * its place. Memory comes from case->arena, which is reset after each case.
+ */
+#ifndef DBO_APP_EVAL_KINDS_H
+#define DBO_APP_EVAL_KINDS_H
+
+#include "app/eval/eval.h"
+#include "core/base/arena.h"
+#include "core/decide/config.h"
+#include "lab/files/json.h"
+
+typedef struct dbo_eval_case {
+    const dbo_json_value *in;
+    const dbo_eval_options *options;
+    dbo_arena *arena;
+    dbo_json_writer *out;
+} dbo_eval_case;
+
+typedef dbo_status (*dbo_eval_fn)(dbo_eval_case *c, dbo_error *err);
+
+/* X(name, key of the file's list, function). */
+#define DBO_EVAL_KIND_MAP(X)                                                   \
+    X("slices", "cases", dbo_eval_slices)                                      \
+    X("attn_split", "cases", dbo_eval_attn_split)                              \
+    X("vote", "cases", dbo_eval_vote)                                          \
+    X("vote_seed", "cases", dbo_eval_vote_seed)                                \
+    X("split_seed", "cases", dbo_eval_split_seed)                              \
+    X("veto", "cases", dbo_eval_veto)                                          \
+    X("thresholds", "thresholds", dbo_eval_thresholds)                         \
+    X("last_ubatch_empty", "is_last_ubatch_empty", dbo_eval_last_ubatch_empty) \
+    X("uniform_decode", "is_uniform_decode", dbo_eval_uniform_decode)          \
+    X("pingpong", "cases", dbo_eval_pingpong)
+
+/* eval_batch.c */
+dbo_status dbo_eval_slices(dbo_eval_case *c, dbo_error *err);
+dbo_status dbo_eval_split_seed(dbo_eval_case *c, dbo_error *err);
+dbo_status dbo_eval_veto(dbo_eval_case *c, dbo_error *err);
+dbo_status dbo_eval_uniform_decode(dbo_eval_case *c, dbo_error *err);
+/* eval_attn.c */
+dbo_status dbo_eval_attn_split(dbo_eval_case *c, dbo_error *err);
+/* eval_vote.c */
+dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err);
+dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err);
+dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err);
+dbo_status dbo_eval_last_ubatch_empty(dbo_eval_case *c, dbo_error *err);
+/* eval_pingpong.c */
+dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err);
+
+/* --- reading, eval_read.c ------------------------------------------------------------------ */
+
+/* An integer key within int32. */
+dbo_status dbo_eval_int(const dbo_json_value *object, const char *key, int32_t min, int32_t *out,
+                        dbo_error *err);
+
+/* A key that is null or an integer >= min; `absent` stands for null. The key must be there. */
+dbo_status dbo_eval_int_or_null(const dbo_json_value *object, const char *key, int32_t min,
+                                int32_t absent, int32_t *out, dbo_error *err);
+
+/* true, false or null. The key must be there. */
+dbo_status dbo_eval_tristate(const dbo_json_value *object, const char *key, dbo_tristate *out,
+                             dbo_error *err);
+
+/* A list of integers >= min, copied to the arena. */
+dbo_status dbo_eval_ints(dbo_eval_case *c, const dbo_json_value *object, const char *key,
+                         int32_t min, const int32_t **out, int32_t *count, dbo_error *err);
+
+/* The same, or null: then *out is NULL. A list must have `count` elements. */
+dbo_status dbo_eval_ints_of(dbo_eval_case *c, const dbo_json_value *object, const char *key,
+                            int32_t min, int32_t count, const int32_t **out, dbo_error *err);
+
+/* A list of `min_rows` or more rows of one width, copied row by row. */
+dbo_status dbo_eval_table(dbo_eval_case *c, const dbo_json_value *object, const char *key,
+                          int32_t min_rows, const int32_t **out, int32_t *columns, dbo_error *err);
+
+/* `count` zeroed int32 from the arena, at least one. */
+dbo_status dbo_eval_alloc(dbo_eval_case *c, int64_t count, int32_t **out, dbo_error *err);
+
+#endif

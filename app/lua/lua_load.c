@@ -1,0 +1,121 @@
+/* lua_load.c: runs a script in a sandbox of its own and takes the experiment out (lua_load.h). */
+#include "app/lua/lua_load.h"
+
+#include "app/lua/lua_read.h"
+
+#include <lauxlib.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What the set-up needs; it runs as a Lua C function because it allocates in the state. */
+typedef struct dbo_set_up {
+    const char *script;
+    const dbo_load_options *options;
+    char program[PATH_MAX]; /* the folder of the running command, or "" */
+} dbo_set_up;
+
+static void add_folder(lua_State *L, const char *folder, const char *below)
+{
+    if (!folder || !folder[0])
+        return;
+    lua_pushfstring(L, "%s%s", folder, below);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+static int set_up(lua_State *L)
+{
+    const dbo_set_up *with = lua_touserdata(L, 1);
+    const char *slash = strrchr(with->script, '/');
+    const char *own = ".";
+    if (slash)
+        own = lua_pushlstring(L, with->script, (size_t)(slash - with->script));
+    lua_newtable(L);
+    add_folder(L, own, "");
+    add_folder(L, own, "/..");
+    add_folder(L, getenv("DBO_SCRIPTS_DIR"), "");
+    add_folder(L, DBO_SOURCE_DIR, "/scripts");
+    add_folder(L, with->program, "/../share/dbo/scripts");
+    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_FOLDERS);
+
+    lua_newtable(L);
+    for (uint32_t i = 0; i < with->options->num_sets; i++) {
+        lua_pushstring(L, with->options->sets[i]);
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_SETS);
+    lua_pushboolean(L, with->options->ascii);
+    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_ASCII);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)with->options);
+    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
+    lua_pushcfunction(L, dbo_lua_open);
+    lua_call(L, 0, 0);
+    return 0;
+}
+
+static void find_program(char folder[PATH_MAX])
+{
+    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    folder[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+static dbo_status check_sets(const dbo_load_options *options, dbo_error *err)
+{
+    for (uint32_t i = 0; i < options->num_sets; i++) {
+        const char *equals = strchr(options->sets[i], '=');
+        if (!equals || equals == options->sets[i]) {
+            return dbo_fail(err, DBO_INVALID, "For example: --set nodes=4",
+                            "--set %s is not key=value", options->sets[i]);
+        }
+    }
+    return DBO_OK;
+}
+
+/* The experiment on the stack's top into *out. */
+static dbo_status take_result(lua_State *L, const char *path, const dbo_load_options *options,
+                              dbo_experiment *out, dbo_error *err)
+{
+    bool prints = options->may_return_nothing && dbo_sandbox_has_printed(dbo_sandbox_of(L));
+    if (prints && lua_isnil(L, -1)) {
+        *out = (dbo_experiment){0};
+        return DBO_OK;
+    }
+    dbo_experiment *made = luaL_testudata(L, -1, DBO_LUA_EXPERIMENT);
+    if (!made) {
+        return dbo_fail(err, DBO_INVALID, "End the script with: return dbo.experiment { ... }",
+                        "%s returns %s; it must return an experiment", path,
+                        lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
+    }
+    *out = *made;
+    made->batch = (dbo_workload){0}; /* moved: the userdata owns them no more */
+    made->num_before = 0;
+    made->schedule = NULL;
+    return DBO_OK;
+}
+
+dbo_status dbo_experiment_load(dbo_experiment *out, const char *path,
+                               const dbo_load_options *options, dbo_error *err)
+{
+    static const dbo_load_options none = {0};
+    dbo_status status = DBO_OK;
+    dbo_set_up with = {.script = path, .options = options ? options : &none};
+    DBO_TRY(check_sets(with.options, err));
+    find_program(with.program);
+    dbo_sandbox *box = dbo_sandbox_create(&with.options->limits, err);
+    if (!box)
+        return err ? err->status : DBO_NO_MEMORY;
+    lua_State *lua = dbo_sandbox_lua(box);
+    lua_pushcfunction(lua, set_up);
+    lua_pushlightuserdata(lua, &with);
+    DBO_TRY_GOTO(dbo_sandbox_call(box, 1, 0, err), done);
+    DBO_TRY_GOTO(dbo_sandbox_load_file(box, path, err), done);
+    DBO_TRY_GOTO(dbo_sandbox_call(box, 0, 1, err), done);
+    DBO_TRY_GOTO(take_result(lua, path, with.options, out, err), done);
+done:
+    dbo_sandbox_destroy(box);
+    return status;
+}

@@ -1,0 +1,126 @@
+/* lua_requests.c: dbo.requests(path): a JSONL file of requests as a list of tables.
+ *
+ * One JSON object a line: {"id", "input_ids" | "input_len", "max_new", "arrival_step"}. Of the ids
+ * only their number matters to a step's cost. The path is relative to the script, as in dbo.load.
+ */
+#include "app/lua/lua_read.h"
+#include "lab/files/json.h"
+
+#include <lauxlib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FILE_BYTES ((size_t)64 << 20)
+#define MAX_STEPS      1000000
+
+static const dbo_place here = {0};
+
+/* What a raise must not leave behind. */
+typedef struct dbo_request_file {
+    char *text;
+    dbo_json *line;
+} dbo_request_file;
+
+static int collect_file(lua_State *L)
+{
+    dbo_request_file *file = lua_touserdata(L, 1);
+    free(file->text);
+    dbo_json_destroy(file->line);
+    *file = (dbo_request_file){0};
+    return 0;
+}
+
+static dbo_status read_input_len(const dbo_json_value *root, int64_t *out, dbo_error *err)
+{
+    const dbo_json_value *ids = NULL;
+    DBO_TRY(dbo_json_opt_array(root, "input_ids", &ids, err));
+    if (!ids)
+        return dbo_json_need_int(root, "input_len", 1, DBO_WORKLOAD_MAX_TOKENS, out, err);
+    *out = (int64_t)dbo_json_count(ids);
+    if (*out < 1 || *out > (int64_t)DBO_WORKLOAD_MAX_TOKENS)
+        return dbo_json_fail(err, ids, NULL, "input_ids has %lld tokens; it must be from 1 to %u",
+                             (long long)*out, DBO_WORKLOAD_MAX_TOKENS);
+    if (dbo_json_get(root, "input_len"))
+        return dbo_json_fail(err, root, NULL, "a request has input_ids beside input_len");
+    return DBO_OK;
+}
+
+static void set_integer(lua_State *L, const char *key, int64_t value)
+{
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* The request of a line as a table, pushed; without an id it has its place in the file, from 0. */
+static dbo_status push_request(lua_State *L, const dbo_json_value *root, int64_t place,
+                               dbo_error *err)
+{
+    static const char *const keys[] = {"id", "input_ids", "input_len", "max_new", "arrival_step"};
+    int64_t input_len = 0, max_new = 0, arrival_step = 0;
+    const dbo_json_value *id = dbo_json_get(root, "id");
+    if (dbo_json_type_of(root) != DBO_JSON_OBJECT)
+        return dbo_json_fail(err, root, NULL, "a request is an object, not %s",
+                             dbo_json_type_name(dbo_json_type_of(root)));
+    DBO_TRY(dbo_json_check_keys(root, keys, sizeof keys / sizeof keys[0], err));
+    DBO_TRY(read_input_len(root, &input_len, err));
+    DBO_TRY(dbo_json_opt_int(root, "max_new", 0, DBO_WORKLOAD_MAX_TOKENS, &max_new, err));
+    DBO_TRY(dbo_json_opt_int(root, "arrival_step", 0, MAX_STEPS, &arrival_step, err));
+    lua_createtable(L, 0, 4);
+    if (dbo_json_type_of(id) == DBO_JSON_STRING) {
+        lua_pushstring(L, dbo_json_string(id));
+        lua_setfield(L, -2, "id");
+    } else {
+        set_integer(L, "id", dbo_json_type_of(id) == DBO_JSON_INT ? dbo_json_int(id) : place);
+    }
+    set_integer(L, "input_len", input_len);
+    set_integer(L, "max_new", max_new);
+    set_integer(L, "arrival_step", arrival_step);
+    return DBO_OK;
+}
+
+static int read_requests(lua_State *L)
+{
+    dbo_error err = {0};
+    size_t length = 0;
+    const char *path = dbo_lua_push_path(L, "dbo.requests", ".jsonl");
+    dbo_request_file *file = lua_newuserdatauv(L, sizeof *file, 0);
+    *file = (dbo_request_file){0};
+    luaL_setmetatable(L, "dbo.requests");
+    if (dbo_sandbox_read(path, MAX_FILE_BYTES, &file->text, &length, &err) != DBO_OK) {
+        err.status = err.status == DBO_IO ? DBO_INVALID : err.status;
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    lua_newtable(L);
+    lua_Integer line = 0, count = 0;
+    for (const char *at = file->text, *end = at + length; at < end; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t bytes = (size_t)((newline ? newline : end) - at);
+        if (strspn(at, " \t\r") < bytes) {
+            dbo_status status = dbo_json_parse(&file->line, at, bytes, NULL, &err);
+            if (status == DBO_OK)
+                status = push_request(L, dbo_json_root(file->line), count, &err);
+            if (status != DBO_OK) {
+                /* The reader of JSON saw one line and calls it the first. */
+                bool counted = strncmp(err.message, "line 1, ", 8) == 0;
+                dbo_fail(&err, err.status, err.hint, "%s, line %d%s%s", path, (int)line + 1,
+                         counted ? ", " : ": ", err.message + (counted ? 8 : 0));
+                dbo_lua_raise(L, &here, NULL, &err);
+            }
+            lua_rawseti(L, -2, ++count);
+            dbo_json_destroy(file->line);
+            file->line = NULL;
+        }
+        at += bytes + 1;
+    }
+    return 1;
+}
+
+void dbo_lua_open_requests(lua_State *L)
+{
+    luaL_newmetatable(L, "dbo.requests");
+    lua_pushcfunction(L, collect_file);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    lua_pushcfunction(L, read_requests);
+    lua_setfield(L, -2, "requests");
+}

@@ -1,0 +1,15 @@
+/* lua_result.h: what a run came to, as a Lua table (only app/lua_*.c). */
+#ifndef DBO_APP_LUA_RESULT_H
+#define DBO_APP_LUA_RESULT_H
+
+#include "lab/world/simulate.h"
+
+#include <lua.h>
+
+/* Pushes the result: the keys of dbo_result_json, what is not known being nil; `ubatch_slices` by
+ * rank and ubatch from 0; `spans`, a list that is made as it is read. Copies what it keeps. */
+void dbo_lua_push_result(lua_State *L, const dbo_outcome *outcome);
+
+void dbo_lua_open_result(lua_State *L); /* metatables */
+
+#endif

@@ -1,0 +1,190 @@
+/* lua_run.c: dbo.load and dbo.run: one script using another, and running what it describes.
+ *
+ * An experiment keeps the table that it was made from (its user value), so that dbo.run can make it
+ * once more with other values and what follows from them follows again.
+ */
+#include "app/lua/lua_load.h"
+#include "app/lua/lua_read.h"
+#include "app/lua/lua_result.h"
+#include "app/say/result_text.h"
+#include "lab/world/simulate.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OUTCOME         "dbo.outcome"
+#define DEPTH           "dbo.load.depth" /* registry key */
+#define MAX_LOADS       8
+#define WARNING_COLUMNS 100u
+
+static const dbo_place here = {0};
+
+/* ---- dbo.load(path) ---- */
+
+/* Pushes the path of a script as seen from the calling one. */
+static const char *push_relative(lua_State *L, const char *path)
+{
+    lua_Debug ar;
+    if (lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && ar.source[0] == '@') {
+        const char *slash = strrchr(ar.source, '/');
+        if (slash) {
+            lua_pushlstring(L, ar.source + 1, (size_t)(slash - ar.source));
+            lua_pushstring(L, path);
+            lua_concat(L, 2);
+            return lua_tostring(L, -1);
+        }
+    }
+    return lua_pushstring(L, path);
+}
+
+const char *dbo_lua_push_path(lua_State *L, const char *function, const char *ending)
+{
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, 1);
+    char what[64];
+    snprintf(what, sizeof what, "the path of %s", function);
+    if (value.kind != DBO_VALUE_TEXT) {
+        dbo_value_mismatch(what, "a string", &value, &err);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    size_t length = strlen(value.text), wanted = strlen(ending);
+    if (value.text[0] == '/' || length <= wanted ||
+        strcmp(value.text + length - wanted, ending) != 0) {
+        dbo_fail(&err, DBO_INVALID, NULL,
+                 "%s takes the path of a %s file, relative to the script, not '%.80s'", function,
+                 ending, value.text);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    return push_relative(L, value.text);
+}
+
+static lua_Integer add_depth(lua_State *L, lua_Integer by)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, DEPTH);
+    lua_Integer depth = lua_tointeger(L, -1) + by;
+    lua_pop(L, 1);
+    lua_pushinteger(L, depth);
+    lua_setfield(L, LUA_REGISTRYINDEX, DEPTH);
+    return depth;
+}
+
+static int load_script(lua_State *L)
+{
+    dbo_error err = {0};
+    const char *path = dbo_lua_push_path(L, "dbo.load", ".lua");
+    if (add_depth(L, 0) == MAX_LOADS) {
+        dbo_fail(&err, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
+                 MAX_LOADS);
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    if (dbo_sandbox_load_file(dbo_sandbox_of(L), path, &err) != DBO_OK) {
+        if (err.status != DBO_IO)
+            dbo_sandbox_raise(L, &err);
+        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    add_depth(L, 1);
+    int lua_status = lua_pcall(L, 0, 1, 0);
+    add_depth(L, -1);
+    if (lua_status != LUA_OK)
+        lua_error(L);
+    if (!luaL_testudata(L, -1, DBO_LUA_EXPERIMENT)) {
+        dbo_fail(&err, DBO_INVALID, "It must end with: return dbo.experiment { ... }",
+                 "%s returns %s, not an experiment", path,
+                 lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    return 1;
+}
+
+/* ---- dbo.run(experiment, overrides) ---- */
+
+static int collect_outcome(lua_State *L)
+{
+    dbo_outcome_fini(lua_touserdata(L, 1));
+    return 0;
+}
+
+/* Where a script prints, since nobody may look at the result's fields. */
+static void print_warnings(lua_State *L, const dbo_result *result)
+{
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_result_warnings(result, WARNING_COLUMNS, &text);
+    if (text.len > 0)
+        dbo_sandbox_print(dbo_sandbox_of(L), dbo_strbuf_text(&text), text.len);
+    dbo_strbuf_fini(&text);
+}
+
+/* Whoever loaded the script may look at what it runs. */
+static dbo_status tell(lua_State *L, const dbo_experiment *experiment, dbo_error *err)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
+    const dbo_load_options *options = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return options && options->ran ? options->ran(options->ran_self, experiment, err) : DBO_OK;
+}
+
+/* One that cannot end is worth a look, too. */
+static dbo_status simulate(lua_State *L, const dbo_experiment *experiment,
+                           const dbo_simulate_options *options, dbo_outcome *outcome,
+                           dbo_error *err)
+{
+    dbo_error ignored = {0};
+    dbo_status status = dbo_simulate(experiment, options, outcome, err);
+    if (status == DBO_OK)
+        return tell(L, experiment, err);
+    if (status == DBO_DEADLOCK)
+        tell(L, experiment, &ignored);
+    return status;
+}
+
+static int run_experiment(lua_State *L)
+{
+    dbo_error err = {0};
+    dbo_experiment *experiment = luaL_testudata(L, 1, DBO_LUA_EXPERIMENT);
+    dbo_value overrides = dbo_lua_value(L, 2);
+    lua_settop(L, 2);
+    if (!experiment || (overrides.kind != DBO_VALUE_TABLE && !lua_isnil(L, 2))) {
+        dbo_fail(&err, DBO_INVALID, NULL,
+                 "dbo.run takes an experiment and, if wanted, a table of overrides: "
+                 "dbo.run(e, { nodes = 4 })");
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    if (!lua_isnil(L, 2)) {
+        lua_getiuservalue(L, 1, 1);
+        experiment = dbo_lua_make_experiment(L, 3, 2);
+    }
+    const dbo_sandbox_limits *limits = dbo_sandbox_limits_of(dbo_sandbox_of(L));
+    const dbo_simulate_options options = {.cancelled = limits->cancelled,
+                                          .cancelled_arg = limits->cancelled_self};
+    dbo_outcome *outcome = lua_newuserdatauv(L, sizeof *outcome, 0);
+    memset(outcome, 0, sizeof *outcome);
+    luaL_setmetatable(L, OUTCOME);
+    dbo_sandbox_pause(dbo_sandbox_of(L), true);
+    dbo_status status = simulate(L, experiment, &options, outcome, &err);
+    dbo_sandbox_pause(dbo_sandbox_of(L), false);
+    if (status != DBO_OK)
+        dbo_lua_raise(L, &here, NULL, &err);
+    print_warnings(L, &outcome->result);
+    dbo_lua_push_result(L, outcome);
+    /* Traces and batches are large and not the collector's: they do not wait for it. */
+    dbo_outcome_fini(outcome);
+    if (!lua_isnil(L, 2))
+        dbo_experiment_fini(experiment);
+    return 1;
+}
+
+void dbo_lua_open_run(lua_State *L)
+{
+    luaL_newmetatable(L, OUTCOME);
+    lua_pushcfunction(L, collect_outcome);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+    dbo_lua_open_result(L);
+    lua_pushcfunction(L, load_script);
+    lua_setfield(L, -2, "load");
+    lua_pushcfunction(L, run_experiment);
+    lua_setfield(L, -2, "run");
+}

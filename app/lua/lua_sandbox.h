@@ -1,0 +1,91 @@
+/* lua_sandbox.h: a Lua 5.4 state in which a script that somebody sent can be run.
+ *
+ * A script can compute and call `dbo`; it cannot reach files, processes or the C side: only text
+ * chunks are loaded (no bytecode), globals are a white list, `require` knows the name "dbo" alone,
+ * memory is capped by the allocator, instructions by a hook, the length of what string.rep builds
+ * by a check, and the CPU time of everything, also inside Lua's C functions, by a watch
+ * (lua_watch.c). A script that goes over a limit ends with a sentence; one that is out of
+ * instructions or time or cancelled ends even if it catches errors. Tables have no finalizers.
+ *
+ * Errors carry the place: "F.lua:7: ...". C functions called from Lua fail with dbo_sandbox_raise,
+ * which keeps the dbo_error's status and hint across the longjmp; they must own nothing on the C
+ * side at that moment that a userdata does not own.
+ *
+ *     dbo_sandbox *box = dbo_sandbox_create(NULL, &err);
+ *     DBO_TRY_GOTO(dbo_sandbox_load_file(box, "F.lua", &err), fail);  // the chunk is on the stack
+ *     DBO_TRY_GOTO(dbo_sandbox_call(box, 0, 1, &err), fail);
+ *
+ * A call runs on a thread of its own while the caller waits; one that does not come back from a C
+ * function is given up: the call returns DBO_LIMIT (or DBO_CANCELLED), the only thing left to do
+ * with the sandbox is to destroy it, and the thread ends with the process. One caller at a time.
+ */
+#ifndef DBO_APP_LUA_SANDBOX_H
+#define DBO_APP_LUA_SANDBOX_H
+
+#include "core/base/status.h"
+
+#include <lua.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct dbo_sandbox dbo_sandbox;
+
+/* 0 in a field means its default. */
+typedef struct dbo_sandbox_limits {
+    size_t memory_bytes;           /* default 256 MiB */
+    uint64_t instructions;         /* default 200 million: about two seconds */
+    uint32_t cpu_ms;               /* of one call, without the simulator's; default 5000 */
+    size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
+    size_t source_bytes;           /* of one script; default 8 MiB */
+    bool (*cancelled)(void *self); /* polled while a script runs, by it and by the caller's
+                                    * thread; may be NULL */
+    void *cancelled_self;
+    void *print_to; /* FILE * of the script's print(); default stdout */
+    bool ascii;     /* in ASCII (ascii.h) */
+} dbo_sandbox_limits;
+
+/* `limits` may be NULL; copied. NULL with *err on failure. */
+dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err);
+void dbo_sandbox_destroy(dbo_sandbox *box); /* NULL is fine */
+
+const dbo_sandbox_limits *dbo_sandbox_limits_of(const dbo_sandbox *box);
+/* Has the script printed something? */
+bool dbo_sandbox_has_printed(const dbo_sandbox *box);
+/* What the script prints goes this way. */
+void dbo_sandbox_print(dbo_sandbox *box, const char *text, size_t bytes);
+lua_State *dbo_sandbox_lua(dbo_sandbox *box);
+/* The sandbox that a C function called from Lua runs in. */
+dbo_sandbox *dbo_sandbox_of(lua_State *L);
+
+/* Compiles a script and pushes it as a function. `path` is the name that errors carry; its text is
+ * kept for dbo_sandbox_key_line. DBO_IO (unreadable), DBO_PARSE, DBO_LIMIT. */
+dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err);
+dbo_status dbo_sandbox_load_text(dbo_sandbox *box, const char *path, const char *text,
+                                 size_t length, dbo_error *err);
+
+/* Calls the function below its `arguments` on the stack; leaves exactly `results`, or nothing. */
+dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_error *err);
+
+/* ---- for C functions called from Lua ---- */
+
+/* What dbo computes on behalf of the script, between pause(true) and pause(false), is not charged
+ * to the script's time; it must poll `cancelled` itself. */
+void dbo_sandbox_pause(dbo_sandbox *box, bool paused);
+
+/* Raises err as a Lua error; the message gets no place: see dbo_sandbox_raise_at. No return. */
+int dbo_sandbox_raise(lua_State *L, const dbo_error *err);
+/* The same with "path:line: " of the calling Lua function before the message; if `key` is not
+ * NULL, the line of the first `key =` at or after the call. */
+int dbo_sandbox_raise_at(lua_State *L, const char *key, dbo_error *err);
+/* The same for a loaded file that has already returned: the line of its first `key =`. */
+int dbo_sandbox_raise_in(lua_State *L, const char *path, const char *key, dbo_error *err);
+
+/* The value that `require "dbo"` returns is the one at the top of the stack; pops it. */
+void dbo_sandbox_set_module(dbo_sandbox *box);
+
+/* Reads a whole file of at most max_bytes into *text (malloc, NUL-terminated; the caller frees). */
+dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, size_t *length,
+                            dbo_error *err);
+
+#endif

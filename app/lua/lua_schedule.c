@@ -1,0 +1,218 @@
+/* lua_schedule.c: dbo.schedule {}: checks the table, records, compares, checks what was recorded.
+ *
+ * A schedule must not depend on data, since it runs when there is none left to look at: the program
+ * is made once. What a script can see of its own operations are handles that cannot be compared or
+ * computed with (lua_ubatch.c); whatever else it may depend on, such as a counter that survives, is
+ * caught by recording twice.
+ */
+#include "app/lua/lua_schedule.h"
+
+#include "app/lua/lua_read.h"
+
+#include <lauxlib.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RECORDING "dbo.recording"
+#define SERIALS   "dbo.recordings" /* registry key: how many parts were recorded so far */
+
+/* What a script holds. */
+typedef struct dbo_schedule_box {
+    dbo_template *t;
+} dbo_schedule_box;
+
+typedef struct dbo_schedule_keys {
+    char name[DBO_TEMPLATE_NAME];
+    uint32_t num_ubatches, layers;
+} dbo_schedule_keys;
+
+static const dbo_field schedule_fields[] = {
+    {"name", DBO_FIELD_TEXT, offsetof(dbo_schedule_keys, name), 0, DBO_TEMPLATE_NAME, true, NULL,
+     "what people call it"},
+    {"num_ubatches", DBO_FIELD_U32, offsetof(dbo_schedule_keys, num_ubatches), 2, DBO_MAX_UBATCHES,
+     false, NULL, "that it is written for"},
+    {"layers", DBO_FIELD_U32, offsetof(dbo_schedule_keys, layers), 1, DBO_MAX_LAYERS - 1, false,
+     NULL, "that run, unless the experiment says"},
+};
+
+static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key)
+{
+    static const char *const extra[] = {"layer", NULL};
+    const dbo_settings settings = {"dbo.schedule", schedule_fields,
+                                   sizeof schedule_fields / sizeof schedule_fields[0], extra};
+    if (strcmp(key, "layer") != 0) {
+        dbo_lua_set_field(L, &settings, self, place, key);
+        return;
+    }
+    if (lua_type(L, -1) == LUA_TFUNCTION)
+        return;
+    dbo_error err = {0};
+    dbo_value value = dbo_lua_value(L, -1);
+    dbo_value_mismatch("layer", "a function(u)", &value, &err);
+    dbo_lua_raise(L, place, key, &err);
+}
+
+static int collect_recording(lua_State *L)
+{
+    dbo_recording *recording = lua_touserdata(L, 1);
+    dbo_template_release(recording->t);
+    recording->t = NULL;
+    return 0;
+}
+
+static int collect_schedule(lua_State *L)
+{
+    dbo_schedule_box *box = lua_touserdata(L, 1);
+    dbo_template_release(box->t);
+    box->t = NULL;
+    return 0;
+}
+
+/* A new recording on the stack, with its table of names as user value. */
+static dbo_recording *push_recording(lua_State *L, const dbo_schedule_keys *keys)
+{
+    static const dbo_place here = {0};
+    dbo_error err = {0};
+    dbo_recording *r = lua_newuserdatauv(L, sizeof *r, 1);
+    memset(r, 0, sizeof *r);
+    luaL_setmetatable(L, RECORDING);
+    lua_newtable(L);
+    lua_setiuservalue(L, -2, 1);
+    for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
+        r->compute_done[u] = r->comm_done[u] = DBO_NO_INDEX;
+    r->t = dbo_template_create(keys->name, keys->num_ubatches, &err);
+    if (!r->t)
+        dbo_lua_raise(L, &here, NULL, &err);
+    r->t->num_layers = keys->layers;
+    return r;
+}
+
+static lua_Integer next_serial(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, SERIALS);
+    lua_Integer serial = lua_tointeger(L, -1) + 1;
+    lua_pop(L, 1);
+    lua_pushinteger(L, serial);
+    lua_setfield(L, LUA_REGISTRYINDEX, SERIALS);
+    return serial;
+}
+
+/* Raises at the line that the sentence names; else where dbo.schedule is called. */
+static void raise(lua_State *L, const dbo_template *t, dbo_error *err)
+{
+    static const dbo_place here = {0};
+    if (dbo_template_is_placed(t, err))
+        dbo_sandbox_raise(L, err);
+    dbo_lua_raise(L, &here, "layer", err);
+}
+
+/* The script that has the layer function at stack index `layer`; its lines are recorded. */
+static void set_path(lua_State *L, dbo_template *t, int layer)
+{
+    lua_Debug ar;
+    dbo_error err = {0};
+    lua_pushvalue(L, layer);
+    if (lua_getinfo(L, ">S", &ar) && ar.source[0] == '@' &&
+        dbo_template_set_path(t, ar.source + 1, &err) != DBO_OK)
+        raise(L, t, &err);
+}
+
+/* Calls the layer function at stack index `layer` for each ubatch; leaves the recording. */
+static dbo_recording *record(lua_State *L, const dbo_schedule_keys *keys, int layer)
+{
+    static const dbo_place here = {0};
+    dbo_error err = {0};
+    dbo_recording *r = push_recording(L, keys);
+    int index = lua_gettop(L);
+    set_path(L, r->t, layer);
+    for (uint32_t u = 0; u < keys->num_ubatches; u++) {
+        r->ubatch = u;
+        r->stream = DBO_STREAM_COMPUTE;
+        r->serial = next_serial(L);
+        r->open = true;
+        lua_pushvalue(L, layer);
+        dbo_lua_push_ubatch(L, index);
+        lua_call(L, 1, 0);
+        r->open = false;
+        if (r->stream != DBO_STREAM_COMPUTE) {
+            dbo_fail(&err, DBO_REFUSED, "End the layer with u.switch_to_compute_sync().",
+                     "schedule %s: ubatch %u ends its layer on the stream %s; the next one begins "
+                     "on compute",
+                     keys->name, u, r->t->builder.program.stream_names[r->stream]);
+            dbo_lua_raise(L, &here, "layer", &err);
+        }
+    }
+    if (dbo_template_finish(r->t, &err) != DBO_OK)
+        dbo_lua_raise(L, &here, "layer", &err);
+    return r;
+}
+
+static void compare(lua_State *L, const dbo_recording *a, const dbo_recording *b)
+{
+    dbo_error err = {0};
+    uint32_t ubatch = 0, index = 0;
+    if (dbo_template_equal(a->t, b->t, &ubatch, &index))
+        return;
+    char sentence[96];
+    bool ended = index >= a->t->program.num_instrs[ubatch]; /* the second goes on */
+    const dbo_template *longer = ended ? b->t : a->t;
+    bool known = index < longer->program.num_instrs[ubatch] && longer->lines[ubatch];
+    snprintf(sentence, sizeof sentence,
+             "it is not the same when it is recorded twice: it differs from instruction %u on",
+             index);
+    dbo_template_refuse(longer, ubatch, known ? longer->lines[ubatch][index] : 0,
+                        "It may depend on u.id alone, not on data: the program is made once.",
+                        sentence, &err);
+    raise(L, longer, &err);
+}
+
+static int make_schedule(lua_State *L)
+{
+    static const dbo_place here = {0};
+    dbo_error err = {0};
+    dbo_schedule_keys keys = {.num_ubatches = 2};
+    if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TTABLE) {
+        dbo_fail(&err, DBO_INVALID, NULL, "dbo.schedule takes a table: dbo.schedule { ... }");
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    dbo_lua_each(L, 1, "dbo.schedule", &here, take_key, &keys);
+    lua_getfield(L, 1, "layer");
+    if (!keys.name[0] || lua_isnil(L, -1)) {
+        dbo_fail(&err, DBO_INVALID, "dbo.schedule { name = \"mine\", layer = function(u) ... end }",
+                 "dbo.schedule needs %s", keys.name[0] ? "layer" : "name");
+        dbo_lua_raise(L, &here, NULL, &err);
+    }
+    const dbo_recording *first = record(L, &keys, 2);
+    compare(L, first, record(L, &keys, 2));
+    if (dbo_template_check(first->t, &err) != DBO_OK)
+        raise(L, first->t, &err);
+    dbo_schedule_box *made = lua_newuserdatauv(L, sizeof *made, 0);
+    made->t = dbo_template_retain(first->t);
+    luaL_setmetatable(L, DBO_LUA_SCHEDULE);
+    return 1;
+}
+
+dbo_template *dbo_lua_schedule(lua_State *L, int index)
+{
+    const dbo_schedule_box *box = luaL_testudata(L, index, DBO_LUA_SCHEDULE);
+    return box ? box->t : NULL;
+}
+
+static void new_metatable(lua_State *L, const char *name, lua_CFunction collect)
+{
+    luaL_newmetatable(L, name);
+    lua_pushcfunction(L, collect);
+    lua_setfield(L, -2, "__gc");
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+}
+
+void dbo_lua_open_schedule(lua_State *L)
+{
+    new_metatable(L, RECORDING, collect_recording);
+    new_metatable(L, DBO_LUA_SCHEDULE, collect_schedule);
+    dbo_lua_open_ubatch(L);
+    lua_pushcfunction(L, make_schedule);
+    lua_setfield(L, -2, "schedule");
+}

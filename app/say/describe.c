@@ -1,0 +1,149 @@
+/* describe.c: what an experiment is, in words (describe.h). */
+#include "app/say/describe.h"
+
+#include "viz/text/wrap.h"
+
+#include <string.h>
+
+/* The name that a CHOICE or TEXT key of the config has now. */
+static const char *config_word(const dbo_config *config, const char *key)
+{
+    uint32_t count = 0;
+    const dbo_field *fields = dbo_config_fields(&count);
+    return dbo_field_text(dbo_field_find(fields, count, key), config);
+}
+
+static void describe_model(const dbo_experiment *e, dbo_strbuf *out)
+{
+    const dbo_model_spec *model = &e->model;
+    if (e->has_fixed) {
+        const dbo_fixed_costs *us = &e->fixed;
+        dbo_strbuf_printf(
+            out, "%u layers of fixed costs, us an ubatch: A0=%g A1=%g D=%g M=%g C=%g S=%g",
+            e->num_layers, us->a0_us, us->a1_us, us->d_us, us->m_us, us->c_us, us->s_us);
+        return;
+    }
+    dbo_strbuf_printf(out, "%s, ", model->name);
+    if (e->num_layers < model->layers)
+        dbo_strbuf_printf(out, "%u of ", e->num_layers);
+    dbo_strbuf_printf(out, "%u layers", model->layers);
+    if (model->first_k_dense > 0)
+        dbo_strbuf_printf(out, " (%u dense)", model->first_k_dense);
+    dbo_strbuf_printf(out, ", hidden %u, %u heads (%s)", model->hidden, model->heads,
+                      dbo_attention_names[model->attention]);
+    if (model->num_experts > 0)
+        dbo_strbuf_printf(out, ", top %u of %u experts", model->topk, model->num_experts);
+    if (model->num_shared > 0)
+        dbo_strbuf_printf(out, " + %u shared", model->num_shared);
+    dbo_strbuf_printf(out, ", %s weights", dbo_dtype_names[model->weight_dtype]);
+}
+
+static void describe_cluster(const dbo_experiment *e, dbo_strbuf *out)
+{
+    uint32_t experts = e->model.num_experts / e->ep_size;
+    dbo_strbuf_printf(out, "%u %s of %u %s = %u GPUs: DP %u, TP %u, ", e->nodes,
+                      e->nodes == 1 ? "node" : "nodes", e->gpus_per_node,
+                      e->has_hardware ? e->hardware.name : "GPUs", e->num_gpus,
+                      e->config.data_parallel_size, e->config.tensor_parallel_size);
+    if (e->ep_size == 1)
+        dbo_strbuf_add(out, "EP off");
+    else if (e->has_fixed)
+        dbo_strbuf_printf(out, "EP %u", e->ep_size);
+    else
+        dbo_strbuf_printf(out, "EP %u (%u %s a GPU)", e->ep_size, experts,
+                          experts == 1 ? "expert" : "experts");
+}
+
+/* "128" or, over all ranks, "96..160". */
+static void add_range(dbo_strbuf *out, uint64_t least, uint64_t most)
+{
+    dbo_strbuf_printf(out, "%llu", (unsigned long long)least);
+    if (most != least)
+        dbo_strbuf_printf(out, "..%llu", (unsigned long long)most);
+}
+
+static void describe_batch(const dbo_experiment *e, dbo_strbuf *out)
+{
+    uint32_t tokens[2] = {UINT32_MAX, 0}, requests[2] = {UINT32_MAX, 0};
+    int32_t scheduled[2] = {INT32_MAX, 0}, computed[2] = {INT32_MAX, 0};
+    const dbo_request_list *last = NULL;
+    for (uint32_t rank = 0; rank < e->batch.num_ranks; rank++) {
+        const dbo_request_list *list = e->batch.ranks[rank];
+        if (list == last)
+            continue;
+        last = list;
+        tokens[0] = list->num_tokens < tokens[0] ? list->num_tokens : tokens[0];
+        tokens[1] = list->num_tokens > tokens[1] ? list->num_tokens : tokens[1];
+        requests[0] = list->count < requests[0] ? list->count : requests[0];
+        requests[1] = list->count > requests[1] ? list->count : requests[1];
+        for (uint32_t i = 0; i < list->count; i++) {
+            const dbo_request *r = &list->requests[i];
+            scheduled[0] = r->num_scheduled < scheduled[0] ? r->num_scheduled : scheduled[0];
+            scheduled[1] = r->num_scheduled > scheduled[1] ? r->num_scheduled : scheduled[1];
+            computed[0] = r->num_computed < computed[0] ? r->num_computed : computed[0];
+            computed[1] = r->num_computed > computed[1] ? r->num_computed : computed[1];
+        }
+    }
+    dbo_strbuf_printf(out, "%s, tokens a rank: ", dbo_workload_kind_name(e->batch.kind));
+    add_range(out, tokens[0], tokens[1]);
+    if (requests[1] > 0) {
+        dbo_strbuf_add(out, " (requests: ");
+        add_range(out, requests[0], requests[1]);
+        dbo_strbuf_add(out, " of ");
+        add_range(out, (uint64_t)scheduled[0], (uint64_t)scheduled[1]);
+        dbo_strbuf_add(out, scheduled[1] == 1 ? " token, context " : " tokens, context ");
+        add_range(out, (uint64_t)computed[0], (uint64_t)computed[1]);
+        dbo_strbuf_add(out, ")");
+    }
+    if (e->batch.jitter_us > 0)
+        dbo_strbuf_printf(out, ", ranks launch up to %g us late", e->batch.jitter_us);
+}
+
+static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
+{
+    const dbo_config *config = &e->config;
+    uint32_t ubatches = dbo_config_num_ubatches(config);
+    if (dbo_config_use_ubatching(config)) {
+        dbo_strbuf_printf(out, "DBO on, %u ubatches (from %u decode or %u prefill tokens)",
+                          ubatches, config->dbo_decode_token_threshold,
+                          config->dbo_prefill_token_threshold);
+    } else {
+        dbo_strbuf_add(out, "DBO off");
+    }
+    dbo_strbuf_printf(out, ", %s, graphs %s, rules %s", config_word(config, "all2all_backend"),
+                      config_word(config, "cudagraph_mode"), config_word(config, "rules"));
+    if (strcmp(config->schedule, "mlp_shared_overlap") != 0) {
+        dbo_strbuf_add(out, ", schedule ");
+        dbo_text_clean(out, config->schedule, strlen(config->schedule)); /* a script's word */
+    }
+    if (config->executor != DBO_CONTEXT_FIBER)
+        dbo_strbuf_printf(out, ", executor %s", config_word(config, "executor"));
+}
+
+static void describe_fault(const dbo_experiment *e, dbo_strbuf *out)
+{
+    const dbo_fault_info info = dbo_fault_describe(e->fault.id);
+    dbo_strbuf_printf(out, "%s: %s", info.name, info.what);
+}
+
+/* A line of `describe`, wrapped behind its label. */
+static void add_line(void (*describe)(const dbo_experiment *e, dbo_strbuf *out), const char *label,
+                     const dbo_experiment *e, uint32_t width, dbo_strbuf *out)
+{
+    dbo_strbuf line;
+    dbo_strbuf_init(&line);
+    describe(e, &line);
+    dbo_wrap(out, label, dbo_strbuf_text(&line), width);
+    out->failed = out->failed || line.failed;
+    dbo_strbuf_fini(&line);
+}
+
+void dbo_experiment_describe(const dbo_experiment *experiment, uint32_t width, dbo_strbuf *out)
+{
+    add_line(describe_model, "Model    ", experiment, width, out);
+    add_line(describe_cluster, "Cluster  ", experiment, width, out);
+    add_line(describe_batch, "Batch    ", experiment, width, out);
+    add_line(describe_config, "Config   ", experiment, width, out);
+    if (experiment->has_fault)
+        add_line(describe_fault, "Fault    ", experiment, width, out);
+}

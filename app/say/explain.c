@@ -1,0 +1,356 @@
+/* explain.c: terms out of all tables, found and wrapped (explain.h). */
+#include "app/say/explain.h"
+
+#include "app/say/explain_screen.h"
+#include "app/say/explain_terms.h"
+#include "app/say/fault_text.h"
+#include "core/base/suggest.h"
+#include "core/decide/config.h"
+#include "core/decide/vote.h"
+#include "core/seam/op.h"
+#include "core/step/faults.h"
+#include "core/trace/metrics.h"
+#include "lab/experiment/experiment.h"
+#include "viz/text/wrap.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct row {
+    const char *name, *text;
+} row;
+
+static const row word_rows[] = {
+#define TERM_ROW(name, text) {name, text},
+    DBO_WORD_TERMS(TERM_ROW)};
+static const row rule_rows[] = {DBO_RULE_TERMS(TERM_ROW)};
+static const row screen_rows[] = {DBO_SCREEN_TERMS(TERM_ROW)};
+static const row code_rows[] = {DBO_CODE_TERMS(TERM_ROW)};
+static const row finding_rows[] = {DBO_FINDING_TERMS(TERM_ROW)};
+static const row experiment_rows[] = {DBO_EXPERIMENT_TERMS(TERM_ROW)};
+static const row batch_rows[] = {DBO_BATCH_TERMS(TERM_ROW)};
+static const row measure_rows[] = {DBO_MEASURE_TERMS(TERM_ROW)
+#undef TERM_ROW
+};
+static const row reason_rows[] = {
+#define TERM_ROW(enumerator, name, text) {name, text},
+    DBO_VOTE_REASON_MAP(TERM_ROW)
+#undef TERM_ROW
+};
+static const row kind_rows[] = {
+#define DBO_OP_KIND(enumerator, name, class, what) {name, what},
+#include "core/seam/ops.def"
+#undef DBO_OP_KIND
+};
+static const row cost_rows[] = {
+#define TERM_ROW(name, what) {#name, what},
+    DBO_SPLIT_COST_MAP(TERM_ROW)
+#undef TERM_ROW
+};
+
+static const row fault_rows[] = {
+#define TERM_ROW(enumerator, name, outcome, what) {name, what},
+    DBO_FAULT_MAP(TERM_ROW)
+#undef TERM_ROW
+};
+
+/* What is called `name` elsewhere, and the term that says what it is. */
+static const row alias_rows[] = {
+#define ALIAS(word, term)       {word, term},
+#define NAMED_ALIAS(term, word) {word, #term},
+    DBO_ALIAS_MAP(ALIAS) DBO_METRIC_MAP(NAMED_ALIAS) DBO_SPLIT_COST_MAP(NAMED_ALIAS)
+#undef NAMED_ALIAS
+#undef ALIAS
+};
+#define NUM_ALIASES (sizeof alias_rows / sizeof *alias_rows)
+
+#define FAULT_SECTION "faults"
+
+static const struct {
+    const char *section;
+    const row *rows;
+    size_t count;
+} sections[] = {
+#define SECTION(name, rows)                           \
+    {                                                 \
+        (name), (rows), sizeof(rows) / sizeof *(rows) \
+    }
+    SECTION("words", word_rows),
+    SECTION("words of the screen", screen_rows),
+    SECTION("rules", rule_rows),
+    SECTION("reasons of a decision", reason_rows),
+    SECTION("kinds of ops", kind_rows),
+    SECTION("measures of a result", measure_rows),
+    SECTION("parts of the cost of splitting", cost_rows),
+    SECTION("instructions of a program", code_rows),
+    SECTION("findings of a check", finding_rows),
+    SECTION(FAULT_SECTION, fault_rows),
+    SECTION("parts of an experiment", experiment_rows),
+    SECTION("keys of a batch", batch_rows),
+#undef SECTION
+};
+#define NUM_SECTIONS (sizeof sections / sizeof *sections)
+
+/* The tables of keys, in the order of their sections. */
+#define NUM_TABLES 5
+
+static const char *const table_sections[NUM_TABLES] = {"keys of the configuration",
+                                                       "keys of an experiment", "keys of a model",
+                                                       "keys of hardware", "keys of dbo.fixed"};
+
+static dbo_settings table_at(int table)
+{
+    dbo_settings config = {0};
+    switch (table) {
+    case 1: return dbo_experiment_own_settings();
+    case 2: return dbo_model_settings();
+    case 3: return dbo_hardware_settings();
+    case 4: return dbo_fixed_settings();
+    default: config.fields = dbo_config_fields(&config.num_fields); return config;
+    }
+}
+
+bool dbo_term_at(size_t index, dbo_term *out)
+{
+    for (size_t s = 0; s < NUM_SECTIONS; s++) {
+        if (index < sections[s].count) {
+            const row *found = &sections[s].rows[index];
+            *out = (dbo_term){found->name, sections[s].section, found->text};
+            return true;
+        }
+        index -= sections[s].count;
+    }
+    for (int table = 0; table < NUM_TABLES; table++) {
+        dbo_settings keys = table_at(table);
+        if (index < keys.num_fields) {
+            *out =
+                (dbo_term){keys.fields[index].key, table_sections[table], keys.fields[index].what};
+            return true;
+        }
+        index -= keys.num_fields;
+    }
+    return false;
+}
+
+/* ---- finding ---- */
+
+static char plain(char c)
+{
+    if (c == '-' || c == '_')
+        return ' ';
+    return (char)tolower((unsigned char)c);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+    while (*a && plain(*a) == plain(*b)) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+static bool means(const dbo_term *term, const char *word)
+{
+    if (is_same(term->name, word))
+        return true;
+    for (size_t i = 0; i < NUM_ALIASES; i++)
+        if (is_same(alias_rows[i].name, word) && is_same(alias_rows[i].text, term->name))
+            return true;
+    return false;
+}
+
+/* A word as screens write it, without what belongs to the place: the subscript of "D₁ send" or
+ * "D_1" and what follows, the number of "ubatch 0", the object of "batch.num_tokens", a colon. */
+static void bare(const char *word, char *out, size_t size)
+{
+    const char *dot = strchr(word, '.');
+    size_t length = 0;
+    if (dot && dot[1] && dot != word)
+        word = dot + 1;
+    while (word[length] && length + 1 < size && strncmp(word + length, "\xe2\x82", 2) != 0)
+        length++;
+    memcpy(out, word, length);
+    while (length > 0 && strchr(":,;. ", out[length - 1]))
+        length--;
+    size_t digits = length;
+    while (digits > 0 && isdigit((unsigned char)out[digits - 1]))
+        digits--;
+    if (digits < length && digits > 1 && strchr(" _", out[digits - 1]))
+        length = digits - 1;
+    out[length] = '\0';
+}
+
+/* ---- printing ---- */
+
+static void add_range(const char *name, dbo_strbuf *out)
+{
+    uint32_t count = 0;
+    const dbo_field *keys = dbo_config_fields(&count);
+    const dbo_field *key = dbo_field_find(keys, count, name);
+    dbo_config defaults;
+    dbo_config_init(&defaults);
+    if (!key)
+        return;
+    dbo_strbuf_add(out, "  ");
+    for (uint32_t i = 0; key->choices && key->choices[i]; i++)
+        dbo_strbuf_printf(out, "%s%s", i > 0 ? ", " : "one of ", key->choices[i]);
+    if (key->type == DBO_FIELD_BOOL)
+        dbo_strbuf_printf(out, "true or false; default %s",
+                          dbo_field_number(key, &defaults) > 0 ? "true" : "false");
+    else if (key->type == DBO_FIELD_U32)
+        dbo_strbuf_printf(out, "an integer from %.0f on; default %.0f", key->min,
+                          dbo_field_number(key, &defaults));
+    else if (dbo_field_text(key, &defaults) && dbo_field_text(key, &defaults)[0])
+        dbo_strbuf_printf(out, "%sdefault %s", key->choices ? "; " : "",
+                          dbo_field_text(key, &defaults));
+    dbo_strbuf_add(out, "\n");
+}
+
+/* A value that one of the keys can have. */
+static bool add_value(const char *word, bool found, uint32_t width, dbo_strbuf *out)
+{
+    uint32_t count = 0;
+    const dbo_field *keys = dbo_config_fields(&count);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; keys[i].choices && keys[i].choices[k]; k++) {
+            if (!is_same(keys[i].choices[k], word))
+                continue;
+            dbo_strbuf_printf(out, "%s%s (a value of %s)\n", found ? "\n" : "", keys[i].choices[k],
+                              keys[i].key);
+            dbo_wrap(out, "  ", keys[i].what, width);
+            add_range(keys[i].key, out);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* The text of a term; of a fault, its story. */
+static void add_text(const dbo_term *term, uint32_t width, dbo_strbuf *out)
+{
+    dbo_fault_id fault = DBO_FAULT_COUNT;
+    if (strcmp(term->section, FAULT_SECTION) == 0)
+        fault = dbo_fault_find(term->name);
+    if (fault != DBO_FAULT_COUNT)
+        dbo_fault_explain(fault, term->name, width, out);
+    else
+        dbo_wrap(out, "  ", term->text, width);
+}
+
+static bool add_terms(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    dbo_term term;
+    bool found = false;
+    for (size_t i = 0; dbo_term_at(i, &term); i++) {
+        if (!means(&term, word))
+            continue;
+        dbo_strbuf_printf(out, "%s%s (%s)\n", found ? "\n" : "", term.name, term.section);
+        add_text(&term, width, out);
+        if (strcmp(term.section, table_sections[0]) == 0)
+            add_range(term.name, out);
+        found = true;
+    }
+    return found;
+}
+
+/* A whole section, a term below the other. */
+static bool add_section(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    dbo_term term;
+    bool found = false;
+    int columns = 0;
+    for (size_t i = 0; dbo_term_at(i, &term); i++)
+        if (is_same(term.section, word) && (int)strlen(term.name) > columns)
+            columns = (int)strlen(term.name);
+    for (size_t i = 0; dbo_term_at(i, &term); i++) {
+        char label[64];
+        if (!is_same(term.section, word))
+            continue;
+        if (!found)
+            dbo_strbuf_printf(out, "%s (a group of terms)\n", term.section);
+        found = true;
+        snprintf(label, sizeof label, "  %-*s  ", columns, term.name);
+        dbo_wrap(out, label, term.text, width);
+    }
+    return found;
+}
+
+/* The faults: as dbo faults lists them. */
+static bool add_faults(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    if (!is_same(word, FAULT_SECTION))
+        return false;
+    dbo_strbuf_add(out, FAULT_SECTION " (a group of terms)\n");
+    dbo_wrap(out, "  ",
+             "Pitfalls of two microbatches that a run can be given, with what comes of each. dbo "
+             "explain NAME tells the story of one, dbo check --fault NAME runs its scene.",
+             width);
+    dbo_strbuf_add(out, "\n");
+    dbo_fault_list(width, out);
+    return true;
+}
+
+/* "late-rank:rank=1,us=200": a fault as the command line has it. */
+static bool add_fault_as_given(const char *word, uint32_t width, dbo_strbuf *out)
+{
+    const dbo_fault_id id = strchr(word, ':') ? dbo_fault_find(word) : DBO_FAULT_COUNT;
+    if (id == DBO_FAULT_COUNT)
+        return false;
+    dbo_strbuf_printf(out, "%s (%s)\n", dbo_fault_describe(id).name, FAULT_SECTION);
+    dbo_fault_explain(id, word, width, out);
+    return true;
+}
+
+static const char *nearest(const char *word)
+{
+    dbo_term term;
+    dbo_suggestion near = dbo_suggest_begin(word);
+    for (size_t i = 0; dbo_term_at(i, &term); i++)
+        dbo_suggest_offer(&near, term.name);
+    for (size_t i = 0; i < NUM_ALIASES; i++)
+        dbo_suggest_offer(&near, alias_rows[i].name);
+    for (size_t i = 0; i < NUM_SECTIONS; i++)
+        dbo_suggest_offer(&near, sections[i].section);
+    return near.nearest;
+}
+
+dbo_status dbo_explain(const char *word, uint32_t width, dbo_strbuf *out, dbo_error *err)
+{
+    char stem[128];
+    width = width > 80 ? 80 : width;
+    bare(word, stem, sizeof stem);
+    if (add_fault_as_given(word, width, out) ||
+        add_value(word, add_terms(word, width, out), width, out) ||
+        add_value(stem, add_terms(stem, width, out), width, out) || add_faults(word, width, out) ||
+        add_section(word, width, out))
+        return DBO_OK;
+    snprintf(stem, sizeof stem, "%.*s", (int)strcspn(word, strchr(word, '=') ? ":" : ""), word);
+    const char *near = nearest(stem);
+    if (near)
+        return dbo_fail(err, DBO_INVALID, NULL, "no term '%.60s', did you mean '%s'?", word, near);
+    return dbo_fail(err, DBO_INVALID, "dbo explain alone lists them.", "no term '%.60s'", word);
+}
+
+void dbo_explain_list(uint32_t width, dbo_strbuf *out)
+{
+    dbo_term term;
+    const char *section = "";
+    size_t column = 0;
+    for (size_t i = 0; dbo_term_at(i, &term); i++) {
+        if (strcmp(term.section, section) != 0) {
+            dbo_strbuf_printf(out, "%s%s\n", section[0] ? "\n\n" : "", term.section);
+            section = term.section;
+            column = 0;
+        }
+        size_t length = strlen(term.name);
+        if (column > 0 && column + 2 + length > width) {
+            dbo_strbuf_add(out, ",\n");
+            column = 0;
+        }
+        dbo_strbuf_printf(out, "%s%s", column == 0 ? "  " : ", ", term.name);
+        column += length + 2;
+    }
+    dbo_strbuf_add(out, "\n");
+}

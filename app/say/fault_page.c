@@ -1,0 +1,235 @@
+/* fault_page.c: what `dbo explain FAULT` and `dbo faults` print (fault_text.h).
+ *
+ * Running text is wrapped; pictures are kept as they are, and commands are broken only where a
+ * shell goes on to read the next line.
+ */
+#include "app/say/fault_text.h"
+#include "viz/text/wrap.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- parts of the table ---- */
+
+/* Item `index` of "a, b, c" into out; false past the end. */
+static bool item_of(const char *list, size_t index, char *out, size_t size)
+{
+    for (; list && index > 0; index--) {
+        list = strstr(list, ", ");
+        list = list ? list + 2 : NULL;
+    }
+    if (!list || !list[0])
+        return false;
+    snprintf(out, size, "%.*s", (int)strcspn(list, ","), list);
+    return true;
+}
+
+/* ---- one fault ---- */
+
+#define LABEL "  %-10s"
+
+static void add_labelled(dbo_strbuf *out, const char *label, const char *text, uint32_t width)
+{
+    char before[16];
+    snprintf(before, sizeof before, LABEL, label);
+    dbo_wrap(out, before, text, width);
+}
+
+static void add_picture(dbo_strbuf *out, const char *picture)
+{
+    dbo_strbuf_add(out, "\n");
+    while (*picture) {
+        size_t length = strcspn(picture, "\n");
+        dbo_strbuf_add(out, "    ");
+        dbo_strbuf_add_bytes(out, picture, length);
+        dbo_strbuf_add(out, "\n");
+        picture += length + (picture[length] == '\n');
+    }
+    dbo_strbuf_add(out, "\n");
+}
+
+/* By bit, what an outcome means. */
+static const char *const meanings[] = {
+    "order: a wait, a block, a turn or a rule is not as it must be; the check sees that in what "
+    "was "
+    "issued, whatever the times were",
+    "rows: outputs differ from those of the same step without DBO",
+    "time: the result is right, but the step is slower; the check says why and by how much",
+    "refused: the engine, the back end or the device ends the run with one sentence",
+    "shown: it is no defect; what it does is said"};
+
+static void add_outcome(dbo_strbuf *out, uint32_t outcome, uint32_t width)
+{
+    const char *label = "outcome:";
+    for (uint32_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+        if (!(outcome & (1u << i)))
+            continue;
+        add_labelled(out, label, meanings[i], width);
+        label = "";
+    }
+    add_labelled(out, "",
+                 outcome & DBO_FAULT_REFUSED ? "dbo check ends with exit code 1"
+                 : outcome & DBO_FAULT_SHOWN ? "dbo check ends with exit code 0"
+                                             : "dbo check ends with exit code 3",
+                 width);
+}
+
+static void add_parameters(dbo_strbuf *out, dbo_fault_id id, uint32_t width)
+{
+    char text[160] = "";
+    const char *name;
+    uint32_t value;
+    size_t used = 0;
+    for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s (%u if not given)",
+                                 i > 0 ? ", " : "", name, value);
+    if (used > 0)
+        add_labelled(out, "takes:", text, width);
+}
+
+/* One command, on two lines if it must be. */
+static void add_command(dbo_strbuf *out, const char *command, const char *option, uint32_t width)
+{
+    const char *between = " ";
+    if (4 + strlen(command) + 1 + strlen(option) > width)
+        between = " \\\n        ";
+    dbo_strbuf_printf(out, "    %s%s%s\n", command, option[0] ? between : "", option);
+}
+
+static void add_scene(dbo_strbuf *out, const char *fault, const dbo_fault_text *text,
+                      uint32_t width)
+{
+    char scene[PATH_MAX], line[PATH_MAX + 64], option[128];
+    dbo_error err = {0};
+    dbo_strbuf words;
+    if (dbo_fault_scene(fault, scene, sizeof scene, &err) != DBO_OK) {
+        add_labelled(out, "scene:", err.message, width);
+        return;
+    }
+    dbo_strbuf_init(&words);
+    dbo_strbuf_printf(&words, "%s: ", scene);
+    dbo_fault_scene_text(scene, &words);
+    add_labelled(out, "scene:", dbo_strbuf_text(&words), width);
+    out->failed = out->failed || words.failed;
+    dbo_strbuf_fini(&words);
+    snprintf(option, sizeof option, "--fault %s", fault);
+    dbo_strbuf_add(out, "\n");
+    add_command(out, "dbo check", option, width);
+    if (!text->by_run)
+        return;
+    snprintf(line, sizeof line, "dbo run %s", scene);
+    add_command(out, line, "", width);
+    add_command(out, line, option, width);
+}
+
+void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_strbuf *out)
+{
+    const dbo_fault_info info = dbo_fault_describe(id);
+    const dbo_fault_text text = dbo_fault_text_of(id);
+    dbo_fault parsed;
+    dbo_error err = {0};
+    bool fits = dbo_fault_parse(&parsed, given, &err) == DBO_OK;
+    dbo_wrap(out, "  ", info.what, width);
+    dbo_strbuf_add(out, "\n");
+    dbo_wrap(out, "  ", text.story, width);
+    add_picture(out, text.picture);
+    add_labelled(out, "fix:", text.fix, width);
+    add_outcome(out, info.outcome, width);
+    add_parameters(out, id, width);
+    if (text.reports)
+        add_labelled(out, "reported:", text.reports, width);
+    add_labelled(out, "see also:", text.see, width);
+    add_scene(out, fits ? given : info.name, &text, width);
+}
+
+/* ---- all of them ---- */
+
+#define NAME_COLUMNS    29u
+#define OUTCOME_COLUMNS 13u
+#define LEAST_COLUMNS   30u /* for the words; with less they get lines of their own */
+
+void dbo_fault_list(uint32_t width, dbo_strbuf *out)
+{
+    dbo_strbuf outcome, words;
+    bool in_columns = width >= NAME_COLUMNS + OUTCOME_COLUMNS + LEAST_COLUMNS;
+    dbo_strbuf_init(&outcome);
+    dbo_strbuf_init(&words);
+    for (int id = 0; id < DBO_FAULT_COUNT; id++) {
+        char label[64] = "    ";
+        const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
+        const char *reports = dbo_fault_text_of((dbo_fault_id)id).reports, *name;
+        uint32_t value;
+        dbo_strbuf_clear(&outcome);
+        dbo_strbuf_clear(&words);
+        dbo_fault_outcome_text(info.outcome, &outcome);
+        dbo_strbuf_add(&words, info.what);
+        for (uint32_t i = 0; dbo_fault_parameter((dbo_fault_id)id, i, &name, &value); i++)
+            dbo_strbuf_printf(&words, "%s%s", i > 0 ? ", " : "; takes ", name);
+        if (reports)
+            dbo_strbuf_printf(&words, " (%s)", reports);
+        if (in_columns)
+            snprintf(label, sizeof label, "%-*s%-*s", (int)NAME_COLUMNS, info.name,
+                     (int)OUTCOME_COLUMNS, dbo_strbuf_text(&outcome));
+        else
+            dbo_strbuf_printf(out, "%s: %s\n", info.name, dbo_strbuf_text(&outcome));
+        dbo_wrap(out, label, dbo_strbuf_text(&words), width);
+    }
+    out->failed = out->failed || outcome.failed || words.failed;
+    dbo_strbuf_fini(&outcome);
+    dbo_strbuf_fini(&words);
+}
+
+/* ---- JSON ---- */
+
+static void put_list(dbo_json_writer *out, const char *key, const char *list)
+{
+    char item[64];
+    dbo_json_key(out, key);
+    dbo_json_open_array_line(out);
+    for (size_t i = 0; item_of(list, i, item, sizeof item); i++)
+        dbo_json_put_string(out, item);
+    dbo_json_close(out);
+}
+
+static void put_parameters(dbo_json_writer *out, dbo_fault_id id)
+{
+    const char *name;
+    uint32_t value;
+    dbo_json_key(out, "parameters");
+    dbo_json_open_array_line(out);
+    for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++) {
+        dbo_json_open_object(out);
+        dbo_json_member_string(out, "name", name);
+        dbo_json_member_int(out, "default", value);
+        dbo_json_close(out);
+    }
+    dbo_json_close(out);
+}
+
+void dbo_fault_list_json(dbo_json_writer *out)
+{
+    dbo_strbuf outcome;
+    dbo_strbuf_init(&outcome);
+    dbo_json_open_object(out);
+    dbo_json_key(out, "faults");
+    dbo_json_open_array(out);
+    for (int id = 0; id < DBO_FAULT_COUNT; id++) {
+        char scene[PATH_MAX];
+        const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
+        bool is_there = dbo_fault_scene(info.name, scene, sizeof scene, NULL) == DBO_OK;
+        dbo_strbuf_clear(&outcome);
+        dbo_fault_outcome_text(info.outcome, &outcome);
+        dbo_json_open_object(out);
+        dbo_json_member_string(out, "name", info.name);
+        put_list(out, "outcome", dbo_strbuf_text(&outcome));
+        dbo_json_member_string(out, "what", info.what);
+        put_parameters(out, (dbo_fault_id)id);
+        dbo_json_member_string(out, "scene", is_there ? scene : NULL);
+        put_list(out, "reports", dbo_fault_text_of((dbo_fault_id)id).reports);
+        dbo_json_close(out);
+    }
+    dbo_json_close(out);
+    dbo_json_close(out);
+    dbo_strbuf_fini(&outcome);
+}

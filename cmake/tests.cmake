@@ -1,0 +1,136 @@
+# The tests: programs of cmocka by room, fuzzers, examples, and scripts over the tree itself.
+# tests/ROOM/test_NAME.c is one cmocka program and one test, NAME, that links only the room's library
+# and those below it; *_long carry the label `long`. Timeouts end what hangs and judge no speed: the
+# machine may be busy, and sanitizers are slow.
+enable_testing()
+set(dbo_test_timeout 300)
+pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
+# What several tests share is in tests/support.
+file(GLOB test_support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.c)
+add_library(dbo_test_support STATIC EXCLUDE_FROM_ALL ${test_support})
+target_link_libraries(dbo_test_support PRIVATE dbo_options PUBLIC dbo_core)
+
+function(dbo_test room source)
+  cmake_path(GET source STEM stem)
+  string(REGEX REPLACE "^test_" "" name ${stem})
+  add_executable(${stem} ${source})
+  target_link_libraries(${stem} PRIVATE dbo_options dbo_test_support dbo_${room} PkgConfig::CMOCKA m)
+  target_include_directories(${stem} PRIVATE ${dbo_generated})
+  target_compile_definitions(${stem} PRIVATE DBO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(room STREQUAL "app")
+    add_dependencies(${stem} dbo)
+    target_compile_definitions(${stem} PRIVATE DBO_PROGRAM="$<TARGET_FILE:dbo>")
+  endif()
+  add_test(NAME ${name} COMMAND ${stem})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${dbo_test_timeout})
+  if(name MATCHES "_long$")
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1200 LABELS long)
+  endif()
+endfunction()
+
+if(CMOCKA_FOUND)
+  foreach(room core sim model viz lab app)
+    file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/test_*.c)
+    foreach(source IN LISTS tests)
+      dbo_test(${room} ${source})
+    endforeach()
+  endforeach()
+else()
+  message(STATUS "cmocka was not found (libcmocka-dev): the C tests are left out")
+endif()
+
+# Its allocations, of the static libraries too, go through functions that can refuse.
+if(TARGET test_alloc_failure)
+  foreach(name malloc calloc realloc aligned_alloc posix_memalign strdup free mmap munmap
+          pthread_create)
+    target_link_options(test_alloc_failure PRIVATE -Wl,--wrap=${name})
+  endforeach()
+endif()
+
+# tests/fuzz/fuzz_NAME.c reads foreign input: mutations of tests/fuzz/corpus/NAME, few and many; or,
+# with DBO_FUZZ, for hours: build/fuzz_NAME tests/fuzz/corpus/NAME. Counts: one to two seconds.
+set(fuzz_counts eval 60000 lua 800 program 20000 set 3000)
+file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
+foreach(source IN LISTS fuzzers)
+  cmake_path(GET source STEM stem)
+  string(REGEX REPLACE "^fuzz_" "" name ${stem})
+  list(FIND fuzz_counts ${name} at)
+  math(EXPR at "${at} + 1")
+  list(GET fuzz_counts ${at} count)
+  math(EXPR many "${count} * 60")
+  add_executable(${stem} ${source})
+  target_link_libraries(${stem} PRIVATE dbo_options dbo_app)
+  if(DBO_FUZZ)
+    target_link_options(${stem} PRIVATE -fsanitize=fuzzer,address,undefined)
+    continue()
+  endif()
+  target_sources(${stem} PRIVATE tests/fuzz/driver.c)
+  add_test(NAME fuzz:${name} COMMAND ${stem} tests/fuzz/corpus/${name} ${count}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  add_test(NAME fuzz_long:${name} COMMAND ${stem} tests/fuzz/corpus/${name} ${many}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(fuzz:${name} PROPERTIES TIMEOUT 120)
+  set_tests_properties(fuzz_long:${name} PROPERTIES TIMEOUT 1200 LABELS long)
+endforeach()
+
+# examples/NAME.c uses only what is installed; it checks itself and fails if it is wrong.
+file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source IN LISTS examples)
+  cmake_path(GET source STEM stem)
+  add_executable(example_${stem} ${source})
+  target_link_libraries(example_${stem} PRIVATE dbo_options dbo_sim dbo_core)
+  add_test(NAME example:${stem} COMMAND example_${stem})
+  set_tests_properties(example:${stem} PROPERTIES TIMEOUT ${dbo_test_timeout})
+endforeach()
+
+# Somebody else's project: built against an installed dbo, found by pkg-config.
+separate_arguments(dbo_c_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
+add_test(NAME install COMMAND sh tests/app/install.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
+         ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} ${dbo_c_flags}
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(install PROPERTIES TIMEOUT ${dbo_test_timeout})
+
+# Every header stands alone: compiled by itself, under the flags of the sources.
+set(headers)
+foreach(room core sim model viz lab app)
+  file(GLOB_RECURSE of_room CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+       ${PROJECT_SOURCE_DIR}/${room}/*.h)
+  list(APPEND headers ${of_room})
+endforeach()
+foreach(header IN LISTS headers)
+  add_test(NAME header:${header} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+           COMMAND ${CMAKE_C_COMPILER} -std=c17 ${dbo_flags} -Werror -D_GNU_SOURCE
+                   -I${PROJECT_SOURCE_DIR} -I${dbo_generated} -I${lua_INCLUDE_DIRS}
+                   -Wno-unused-function -fsyntax-only -x c ${header})
+  set_tests_properties(header:${header} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+endforeach()
+
+# Sizes; and that the script that checks them can fail.
+foreach(script style style_selftest)
+  add_test(NAME ${script} COMMAND sh tests/house/${script}.sh .
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${script} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+endforeach()
+
+# The checker does not get to see which fault is on; and the script that says so can fail.
+foreach(script blind blind_selftest)
+  add_test(NAME ${script} COMMAND sh tests/house/${script}.sh . ${CMAKE_C_COMPILER}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${script} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+endforeach()
+
+# What the documents show is what the program prints.
+if(TARGET dbo)
+  add_test(NAME docs COMMAND sh tests/app/docs.sh check ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+  add_test(NAME map COMMAND sh tests/app/map.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(map PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+  find_program(BASH bash)
+  if(BASH)
+    add_test(NAME completion
+             COMMAND ${BASH} ${PROJECT_SOURCE_DIR}/tests/app/completion.sh $<TARGET_FILE:dbo>)
+    set_tests_properties(completion PROPERTIES TIMEOUT ${dbo_test_timeout})
+  endif()
+endif()

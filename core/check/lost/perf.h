@@ -1,0 +1,78 @@
+/* perf.h: where a step that is right has lost its time: performance findings.
+ *
+ * It watches the calls of the ranks (recorder.h), like the checker, and reads what happened from
+ * the trace; nobody tells it what to look for. From both it rebuilds the step (course.h): what
+ * streams ran, with the work that it was, behind the events that were waited for, issued when the
+ * hosts came to it. Then it asks how long the step would be
+ *
+ *     false_dependency       if no event covered more than the waiting ubatch's own work
+ *     lost_overlap           if the host's waits held up their own ubatch alone
+ *     host_bound             if issuing took no time
+ *     contention             if kernels that run at the same time had the SMs that they ask for
+ *     capture_while_serving  if what is captured in the step were run at once
+ *     padding_waste          if rows of padding were not sent and went through no experts
+ *
+ * What a finding says to be lost is that difference; differences do not add up, because time that
+ * is won may be lost again elsewhere.
+ *
+ *     dbo_perf *perf = dbo_perf_create(&err);
+ *     dbo_perf_attach(perf, &seam, &err);              each rank's, before dbo_rank_init
+ *     ... run ...
+ *     dbo_perf_find(perf, &about, &findings, &err);
+ *     dbo_perf_destroy(perf);
+ *
+ * A finding is added when it costs more than `threshold` of the step. O(n log n) for n calls and
+ * spans. One thread at a time, as the recorder.
+ */
+#ifndef DBO_CHECK_PERF_H
+#define DBO_CHECK_PERF_H
+
+#include "core/rank/recorder.h"
+#include "core/trace/findings.h"
+#include "core/trace/trace.h"
+
+#define DBO_PERF_THRESHOLD 0.02
+
+typedef struct dbo_perf dbo_perf;
+
+/* A transfer alone: one that flies by itself has all three, a rendezvous `run_ns`. */
+typedef struct dbo_perf_transfer {
+    int64_t run_ns, flight_ns, recv_ns;
+} dbo_perf_transfer;
+
+/* What work takes on the machine of the run. Only ratios of what these give are used. */
+typedef struct dbo_perf_machine {
+    const void *self;
+    int64_t (*op_ns)(const void *self, const dbo_op_cost *cost);
+    void (*transfer)(const void *self, const dbo_a2a_cost *cost, dbo_a2a_direction direction,
+                     dbo_perf_transfer *out);
+} dbo_perf_machine;
+
+typedef struct dbo_perf_about {
+    const dbo_trace *trace; /* calls ranks as their seams do */
+    uint32_t rank;          /* whose step is looked at */
+    uint32_t step;
+    bool split;             /* it ran as ubatches; else only captures and padding are looked at */
+    const uint64_t *tokens; /* (num_ranks) real ones of each rank in this step; */
+    uint32_t num_ranks;     /* 0: not known */
+    double step_us;
+    double threshold; /* of the step, e.g. DBO_PERF_THRESHOLD; 0: everything that costs anything */
+    const dbo_perf_machine *machine; /* NULL: work that depends on rows goes with their number */
+    /* What an op is called in sentences; NULL: dbo_finding_op_text. */
+    void (*op_text)(const void *self, dbo_op_id id, char *out, size_t size);
+    const void *op_text_self;
+} dbo_perf_about;
+
+dbo_perf *dbo_perf_create(dbo_error *err);
+void dbo_perf_destroy(dbo_perf *perf); /* NULL is fine */
+dbo_status dbo_perf_attach(dbo_perf *perf, dbo_seam *seam, dbo_error *err);
+
+dbo_status dbo_perf_find(const dbo_perf *perf, const dbo_perf_about *about, dbo_findings *out,
+                         dbo_error *err);
+
+/* For tests: how long the step takes when it is played as it was; what it was, if its course is
+ * understood. 0: it cannot be played. */
+dbo_status dbo_perf_replay(const dbo_perf *perf, const dbo_perf_about *about, int64_t *out_ns,
+                           dbo_error *err);
+
+#endif

@@ -1,0 +1,19 @@
+/* null_machine.h: a back end that only keeps books: no time, no memory, no work.
+ *
+ * Every call succeeds at once and events are never seen done, so that a program's issue order is
+ * all that happens. The checker runs bare programs on it. One rank.
+ */
+#ifndef DBO_CHECK_NULL_MACHINE_H
+#define DBO_CHECK_NULL_MACHINE_H
+
+#include "core/seam/seam.h"
+
+typedef struct dbo_null_machine {
+    uint32_t streams, events, handles; /* given out */
+    dbo_a2a_caps caps;                 /* what it says of itself; set before the seam is used */
+} dbo_null_machine;
+
+/* Fills the tables; the machine is borrowed. */
+void dbo_null_machine_seam(dbo_null_machine *machine, dbo_seam *out);
+
+#endif

@@ -1,0 +1,109 @@
+/* model_ops.h: what the operations of one decoder layer cost, for the tokens of one ubatch.
+ *
+ * Pure arithmetic from a model's shapes: FLOPs, bytes of device memory, output tiles. No time and
+ * no machine appear here. Routing is uniform: every expert is as likely as any other.
+ *
+ * Units: FLOPs count a multiply-add as 2 and include the padding of rows to whole tiles, because
+ * the hardware computes it; with rows that fill their tiles they are the model's FLOPs exactly.
+ * Bytes are device memory read plus written. `weight_bytes` is the part of them that is read once
+ * a kernel whatever the number of rows: what a split into two ubatches reads twice.
+ *
+ * Shapes: T rows (padded tokens), H hidden, n heads of this TP rank. TP shards heads, the shared
+ * and the dense MLP; its all-reduces are not modelled. EP shards routed experts.
+ *
+ *     dbo_layer_shape shape = {.ep_size = 128, .tp_size = 1, .low_latency = true, .tokens = 128,
+ *                              .num_requests = 1, .requests = &(dbo_request_shape){128, 1, 4096}};
+ *     dbo_layer_costs costs;
+ *     DBO_TRY(dbo_layer_costs_compute(&model, &shape, &costs, err));
+ */
+#ifndef DBO_MODEL_OPS_H
+#define DBO_MODEL_OPS_H
+
+#include "core/base/status.h"
+#include "core/layer/layer_sizes.h"
+#include "core/layer/model_spec.h"
+#include "core/seam/op.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Output tiles of a GEMM. At most SHORT_ROWS rows take short and narrow tiles, more take tall and
+ * wide ones. A product of fewer than TARGET tiles is also cut along K, into pieces of at least
+ * DEPTH, while it stays within TARGET: kernels do so to spread over the chip. */
+#define DBO_TILE_SHORT_ROWS    64u
+#define DBO_TILE_TALL_ROWS     128u
+#define DBO_TILE_SHORT_COLUMNS 64u
+#define DBO_TILE_TALL_COLUMNS  128u
+#define DBO_TILE_DEPTH         512u
+#define DBO_TILE_TARGET        128u
+
+/* fp8 rows carry one fp32 scale a group of so many values. */
+#define DBO_FP8_GROUP 128u
+
+/* `count` requests alike: each has query_len new tokens and seq_len tokens in the KV cache once
+ * these are written (query_len <= seq_len). */
+typedef struct dbo_request_shape {
+    uint32_t count, query_len, seq_len;
+} dbo_request_shape;
+
+/* The tokens of one ubatch of one rank, and how the model is spread. */
+typedef struct dbo_layer_shape {
+    uint32_t ep_size, tp_size;  /* both at least 1 */
+    uint32_t redundant_experts; /* copies of busy experts; with them EP divides the experts */
+    bool low_latency;           /* LL all-to-all; false: HT */
+    uint32_t layer;             /* picks the window of windowed models */
+    uint32_t tokens;            /* real */
+    uint32_t padded_tokens;     /* rows of dense ops; 0: as `tokens` */
+    uint64_t group_tokens;      /* real tokens of this ubatch on all ranks that dispatch, together;
+                                 * 0: every rank has as many as this one */
+    uint32_t decode_query_len;  /* requests of at most so many new tokens take the decode kernel;
+                                 * 0: 1 */
+    uint32_t num_requests;      /* of `requests`; the real ones, query lengths sum up to `tokens` */
+    const dbo_request_shape *requests;
+} dbo_layer_shape;
+
+/* Costs by kind. `kernels` is the number of launches the host pays for; 0: the layer has no such
+ * op. Both dense and MoE ops are filled; a schedule takes those it needs. `quant_late`: HT sends
+ * rows as they are and QUANT works on the received ones, as it always does with LL. */
+typedef struct dbo_layer_costs {
+    dbo_op_cost op[DBO_KIND_COUNT];
+    uint16_t kernels[DBO_KIND_COUNT];
+    bool quant_late;
+    dbo_a2a_cost dispatch, combine;
+    dbo_layer_sizes sizes;
+} dbo_layer_costs;
+
+/* Fills *out. DBO_INVALID if EP does not divide the experts (with their copies), TP the heads, or
+ * the requests' query lengths do not sum up to the tokens. `model` must have passed
+ * dbo_model_spec_check. */
+dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_shape *shape,
+                                   dbo_layer_costs *out, dbo_error *err);
+
+/* Bytes of one payload row of an all-to-all: H values, and for fp8 one fp32 scale a group:
+ * fp8 H + 4*ceil(H/128); bf16 2*H; fp32 4*H. */
+uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype);
+
+/* Bytes of the KV cache of one token in one layer, all TP ranks together. MLA: (kv_lora_rank +
+ * qk_rope) values, not sharded; GQA: 2 * kv_heads * head_dim values; linear: 0. */
+double dbo_kv_bytes_per_token(const dbo_model_spec *model);
+
+/* Weights of one layer on one rank, in bytes: attention, router, routed experts (num_experts /
+ * EP), shared experts; with `dense` attention and the dense MLP instead. */
+double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
+                              bool dense);
+
+/* Expected number of a rank's experts that at least one of `group_tokens` tokens is routed to:
+ * (E/EP) * (1 - (1 - topk/E)^group_tokens), E the experts with their redundant copies. */
+double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
+                           uint64_t group_tokens);
+
+/* Does layer `layer` of the model see only a window? Every window_every-th does, from layer 0 on;
+ * with window_every 0 a model with a window has it in all layers. */
+bool dbo_layer_windowed(const dbo_model_spec *model, uint32_t layer);
+
+/* A layer of given durations, for teaching and tests: ops with ns[kind] >= 0 exist and take
+ * exactly that on `sms` SMs; ns[DISPATCH] and ns[COMBINE] are the transfers'. Each of its tensors
+ * takes one smallest block of the allocator. */
+void dbo_layer_costs_fixed(const int64_t ns[DBO_KIND_COUNT], uint32_t sms, dbo_layer_costs *out);
+
+#endif

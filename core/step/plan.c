@@ -1,0 +1,294 @@
+/* plan.c: from a step's requests to programs. */
+#include "core/step/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the cut ---- */
+
+/* Real tokens of the group in ubatch i: each rank's own part of the padded range. */
+static uint64_t group_tokens(const dbo_cut *cut, uint32_t i, const int32_t *tokens_across,
+                             uint32_t num_ranks)
+{
+    int32_t size = cut->num_tokens_padded / (int32_t)cut->num_ubatches;
+    int32_t start = size * (int32_t)i;
+    int32_t stop = i + 1 == cut->num_ubatches ? INT32_MAX : start + size;
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < num_ranks; r++) {
+        int32_t end = tokens_across[r] < stop ? tokens_across[r] : stop;
+        sum += end > start ? (uint64_t)(end - start) : 0;
+    }
+    return sum;
+}
+
+dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_reqs,
+                        int32_t num_tokens_padded, int32_t num_reqs_padded, uint32_t num_ubatches,
+                        const int32_t *tokens_across, uint32_t num_ranks, dbo_error *err)
+{
+    memset(cut, 0, sizeof *cut);
+    cut->num_ubatches = num_ubatches;
+    cut->num_tokens_padded = num_tokens_padded;
+    cut->num_reqs_padded = num_reqs_padded;
+    cut->num_ranks = num_ranks;
+    for (int32_t r = 0; r < num_reqs; r++)
+        cut->has_blocks = cut->has_blocks || requests[r].blocks;
+    size_t rows = (size_t)num_reqs_padded + 1;
+    cut->storage = calloc((2 + 2 * (size_t)num_ubatches) * rows, sizeof *cut->storage);
+    if (!cut->storage)
+        return dbo_fail_memory(err, "a step's metadata");
+    int32_t *starts = cut->storage, *lens = starts + rows;
+    cut->seq_lens = lens;
+    dbo_batch_fill(requests, num_reqs, starts, lens);
+    const dbo_ubatch_batch batch = {.query_start_loc = starts,
+                                    .seq_lens = lens,
+                                    .num_reqs = num_reqs,
+                                    .num_reqs_padded = num_reqs_padded,
+                                    .num_tokens_padded = num_tokens_padded,
+                                    .num_ubatches = (int32_t)num_ubatches};
+    dbo_status status = dbo_slice_make(starts, num_reqs, num_tokens_padded, (int32_t)num_ubatches,
+                                       DBO_SPLIT_EVEN, cut->slices, err);
+    if (status != DBO_OK) {
+        dbo_cut_fini(cut);
+        return status;
+    }
+    memcpy(cut->slices_padded, cut->slices, sizeof cut->slices);
+    dbo_slice_pad(cut->slices_padded, (int32_t)num_ubatches, num_tokens_padded, num_reqs_padded);
+    for (uint32_t i = 0; i < num_ubatches; i++) {
+        cut->metadata[i].query_start_loc = cut->storage + (2 + 2 * (size_t)i) * rows;
+        cut->metadata[i].seq_lens = cut->metadata[i].query_start_loc + rows;
+        dbo_ubatch_metadata_split(&batch, (int32_t)i, &cut->metadata[i]);
+        cut->group_tokens[i] = group_tokens(cut, i, tokens_across, num_ranks);
+    }
+    return DBO_OK;
+}
+
+void dbo_cut_fini(dbo_cut *cut)
+{
+    free(cut->storage);
+    memset(cut, 0, sizeof *cut);
+}
+
+/* ---- costs of an ubatch ---- */
+
+/* Requests alike, next to each other, as one shape. Returns their number; shapes has room for all.
+ */
+static uint32_t request_shapes(const dbo_ubatch_metadata *m, dbo_request_shape *shapes)
+{
+    uint32_t count = 0;
+    for (int32_t r = 0; r < m->num_reqs; r++) {
+        uint32_t query = (uint32_t)(m->query_start_loc[r + 1] - m->query_start_loc[r]);
+        uint32_t seq = (uint32_t)m->seq_lens[r];
+        if (count > 0 && shapes[count - 1].query_len == query && shapes[count - 1].seq_len == seq)
+            shapes[count - 1].count++;
+        else
+            shapes[count++] = (dbo_request_shape){1, query, seq};
+    }
+    return count;
+}
+
+/* Ops that numbers cannot do without: the ends, and experts, of which any routing may need those
+ * that are expected to have no row. They take no time. */
+static void use_numbers(const dbo_deployment *d, const dbo_layer_shape *shape, uint32_t ubatch,
+                        dbo_layer_costs *costs)
+{
+    static const dbo_op_kind needed[] = {DBO_KIND_EMBED, DBO_KIND_A0,  DBO_KIND_A1,
+                                         DBO_KIND_HEAD,  DBO_KIND_MLP, DBO_KIND_REDUCE};
+    dbo_ref_sizes(d->numbers, shape, ubatch, &costs->sizes);
+    for (uint32_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        dbo_op_kind kind = needed[i];
+        if (costs->kernels[kind] > 0 || (kind == DBO_KIND_REDUCE && shape->low_latency))
+            continue;
+        costs->kernels[kind] = 1;
+        costs->op[kind] = (dbo_op_cost){.fixed_ns = 0};
+    }
+}
+
+/* Padding is routed like tokens: what moves and what experts compute is that of all rows. */
+static dbo_status route_padding(const dbo_deployment *d, const dbo_cut *cut,
+                                const dbo_layer_shape *real, dbo_layer_costs *out, dbo_error *err)
+{
+    static const dbo_op_kind routed_kinds[] = {DBO_KIND_QUANT, DBO_KIND_MLP, DBO_KIND_REDUCE};
+    dbo_layer_shape all = *real;
+    if (real->padded_tokens == real->tokens ||
+        !dbo_fault_strikes(d->fault, DBO_FAULT_PADDING_ROUTED))
+        return DBO_OK;
+    dbo_layer_costs *routed = malloc(sizeof *routed);
+    if (!routed)
+        return dbo_fail_memory(err, "a step's costs");
+    const dbo_request_shape one = {1, real->padded_tokens, real->padded_tokens};
+    all.tokens = real->padded_tokens;
+    all.group_tokens = (uint64_t)real->padded_tokens * cut->num_ranks;
+    all.num_requests = 1;
+    all.requests = &one;
+    dbo_status status = dbo_layer_costs_compute(d->model, &all, routed, err);
+    for (uint32_t k = 0; k < 3 && status == DBO_OK; k++)
+        out->op[routed_kinds[k]] = routed->op[routed_kinds[k]];
+    if (status == DBO_OK) {
+        out->dispatch = routed->dispatch;
+        out->combine = routed->combine;
+        out->sizes = routed->sizes;
+    }
+    free(routed);
+    return status;
+}
+
+static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint32_t i,
+                               uint32_t layer, bool low_latency, dbo_layer_costs *out,
+                               dbo_error *err)
+{
+    const dbo_ubatch_metadata *m = &cut->metadata[i];
+    dbo_status status = DBO_OK;
+    dbo_layer_shape shape = {
+        .ep_size = d->ep_size,
+        .tp_size = d->config->tensor_parallel_size,
+        .low_latency = low_latency,
+        .layer = layer,
+        .tokens = (uint32_t)m->num_tokens,
+        .padded_tokens = (uint32_t)(m->tok_stop - m->tok_start),
+        /* Without expert parallelism a rank has all experts, and its own tokens only. */
+        .group_tokens = d->ep_size > 1 ? cut->group_tokens[i] : (uint64_t)m->num_tokens,
+        .decode_query_len = dbo_config_decode_query_len(d->config),
+    };
+    if (d->model) {
+        dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
+        if (!shapes)
+            return dbo_fail_memory(err, "a step's requests");
+        shape.num_requests = request_shapes(m, shapes);
+        shape.requests = shapes;
+        status = dbo_layer_costs_compute(d->model, &shape, out, err);
+        if (status == DBO_OK)
+            status = route_padding(d, cut, &shape, out, err);
+        free(shapes);
+    } else {
+        *out = *d->fixed;
+    }
+    if (status == DBO_OK && d->numbers)
+        use_numbers(d, &shape, i, out);
+    else if (status == DBO_OK && d->io && cut->has_blocks) /* a name for its ranges (kv_access.h) */
+        out->sizes.bytes[DBO_BUFFER_KV_CACHE] = 1;
+    return status;
+}
+
+/* ---- programs ---- */
+
+typedef struct plan_inputs {
+    const dbo_deployment *deployment;
+    const dbo_cut *cut;
+    bool low_latency;
+    dbo_builder_fn built_in;
+    dbo_build_options options;
+    dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
+} plan_inputs;
+
+static dbo_status fill_costs(plan_inputs *in, uint32_t layer, dbo_error *err)
+{
+    for (uint32_t i = 0; i < in->cut->num_ubatches; i++)
+        DBO_TRY(
+            ubatch_costs(in->deployment, in->cut, i, layer, in->low_latency, &in->costs[i], err));
+    return DBO_OK;
+}
+
+static uint32_t kind_of(const dbo_deployment *d, uint32_t layer)
+{
+    if (!d->model)
+        return 0;
+    bool dense = layer < d->model->first_k_dense;
+    return (dense ? 1u : 0u) | (dbo_layer_windowed(d->model, layer) ? 2u : 0u);
+}
+
+/* Split programs as a fault has them. */
+static dbo_status rewrite(const dbo_plan *plan, const plan_inputs *in, dbo_program *program,
+                          dbo_error *err)
+{
+    if (plan->num_ubatches == 1)
+        return DBO_OK;
+    return dbo_fault_rewrite(in->deployment->fault, program == &plan->embed, program, err);
+}
+
+static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
+{
+    for (uint32_t layer = 0; layer < plan->num_layers; layer++) {
+        uint32_t kind = kind_of(in->deployment, layer);
+        plan->kind_of_layer[layer] = (uint8_t)kind;
+        if (plan->layers[kind].num_ubatches > 0)
+            continue;
+        DBO_TRY(fill_costs(in, layer, err));
+        const dbo_schedule *own = in->deployment->schedule;
+        dbo_builder_fn build = kind & 1u ? dbo_build_dense : in->built_in;
+        if (own && plan->num_ubatches > 1 && !(kind & 1u))
+            DBO_TRY(own->build(own->self, in->costs, &in->options, &plan->layers[kind], err));
+        else
+            DBO_TRY(build(in->costs, &in->options, &plan->layers[kind], err));
+        DBO_TRY(rewrite(plan, in, &plan->layers[kind], err));
+    }
+    return DBO_OK;
+}
+
+/* EMBED runs in each ubatch, HEAD on the whole batch, whose costs are those of an unsplit cut. */
+static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
+{
+    DBO_TRY(fill_costs(in, 0, err));
+    DBO_TRY(dbo_build_embed(in->costs, &in->options, &plan->embed, err));
+    DBO_TRY(rewrite(plan, in, &plan->embed, err));
+    if (in->costs[0].kernels[DBO_KIND_HEAD] == 0)
+        return DBO_OK;
+    dbo_op_part *head = in->costs[0].op[DBO_KIND_HEAD].parts;
+    for (uint32_t i = 1; i < in->cut->num_ubatches; i++) {
+        const dbo_op_cost *more = &in->costs[i].op[DBO_KIND_HEAD];
+        for (uint32_t p = 0; p < more->num_parts; p++) {
+            head[p].flops += more->parts[p].flops;
+            head[p].hbm_bytes += more->parts[p].hbm_bytes - more->parts[p].weight_bytes;
+            head[p].tiles += more->parts[p].tiles;
+        }
+        in->costs[0].sizes.bytes[DBO_BUFFER_LOGITS] += in->costs[i].sizes.bytes[DBO_BUFFER_LOGITS];
+    }
+    DBO_TRY(dbo_build_head(in->costs, &in->options, &plan->head, err));
+    plan->has_head = true;
+    return rewrite(plan, in, &plan->head, err);
+}
+
+dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, const dbo_cut *cut,
+                          const dbo_a2a_caps *caps, dbo_error *err)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->num_ubatches = cut->num_ubatches;
+    plan->num_layers = deployment->num_layers;
+    plan->num_tokens_padded = cut->num_tokens_padded;
+    plan_inputs in = {.deployment = deployment, .cut = cut, .low_latency = caps->has_hook};
+    /* A schedule of one's own is for split layers. Nobody allocates its tensors: they are there for
+     * good, and only if somebody checks (template_io.c). Unsplit layers are the built-in's. */
+    bool own = deployment->schedule && cut->num_ubatches > 1;
+    in.options = (dbo_build_options){.num_ubatches = cut->num_ubatches,
+                                     .host_sync = caps->needs_host_sync,
+                                     .rocm = deployment->rocm && !caps->has_hook,
+                                     .own_stream = true,
+                                     .memory = !own,
+                                     .record_stream = deployment->config->record_stream,
+                                     .io = deployment->io || deployment->numbers != NULL,
+                                     .low_latency = in.low_latency};
+    const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
+    in.built_in = dbo_builder_of_name(name, caps->has_hook);
+    if (!in.built_in)
+        return dbo_fail(err, DBO_INVALID, "mlp_shared_overlap is the built-in schedule.",
+                        "there is no schedule '%s' for this all-to-all", name);
+    plan->kind_of_layer = calloc((size_t)plan->num_layers + 1, 1);
+    in.costs = calloc(cut->num_ubatches, sizeof *in.costs);
+    dbo_status status = plan->kind_of_layer && in.costs ? build_layers(plan, &in, err)
+                                                        : dbo_fail_memory(err, "a step's plan");
+    if (status == DBO_OK)
+        status = build_ends(plan, &in, err);
+    free(in.costs);
+    if (status != DBO_OK)
+        dbo_plan_fini(plan);
+    return status;
+}
+
+void dbo_plan_fini(dbo_plan *plan)
+{
+    dbo_program_fini(&plan->embed);
+    dbo_program_fini(&plan->head);
+    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+        dbo_program_fini(&plan->layers[k]);
+    free(plan->kind_of_layer);
+    memset(plan, 0, sizeof *plan);
+}

@@ -1,0 +1,291 @@
+/* metrics.c: one scan of the trace copies the spans of the rank and step; everything else works on
+ * the copy.
+ *
+ * What computes, moves and waits when is a set of times (times.h), so a quantity is the length of a
+ * union, an intersection or a difference.
+ */
+#include "core/trace/metrics.h"
+
+#include "core/trace/critical_path.h"
+#include "core/trace/times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct step_spans {
+    dbo_span *items;
+    size_t num, cap;
+    int64_t first_ns, last_ns;
+} step_spans;
+
+static bool is_of(dbo_op_id id, uint32_t rank, uint32_t step)
+{
+    return dbo_op_id_rank(id) == rank && dbo_op_id_step(id) == step &&
+           dbo_op_id_kind(id) < DBO_KIND_COUNT;
+}
+
+static dbo_status collect(step_spans *out, const dbo_trace *trace, uint32_t rank, uint32_t step,
+                          dbo_error *err)
+{
+    for (uint64_t i = 0; i < trace->num_spans; i++) {
+        const dbo_span *span = dbo_trace_span(trace, i);
+        if (!is_of(span->id, rank, step))
+            continue;
+        if (out->num == out->cap) {
+            size_t cap = out->cap == 0 ? 1024 : out->cap * 2;
+            dbo_span *items = realloc(out->items, cap * sizeof *items);
+            if (items == NULL)
+                return dbo_fail_memory(err, "the spans of a step");
+            out->items = items;
+            out->cap = cap;
+        }
+        if (out->num == 0 || span->start_ns < out->first_ns)
+            out->first_ns = span->start_ns;
+        if (out->num == 0 || span->end_ns > out->last_ns)
+            out->last_ns = span->end_ns;
+        out->items[out->num++] = *span;
+    }
+    return DBO_OK;
+}
+
+static dbo_op_class class_of(const dbo_span *span)
+{
+    return dbo_op_kind_class((dbo_op_kind)dbo_op_id_kind(span->id));
+}
+
+/* ---- the steady-state layer ---- */
+
+typedef struct layer_starts {
+    int64_t a0_ns[DBO_MAX_LAYERS + 1];
+    bool has_a0[DBO_MAX_LAYERS + 1];
+    bool has_comm[DBO_MAX_LAYERS + 1];
+    bool any_comm;
+} layer_starts;
+
+typedef struct layer_time {
+    uint32_t layer;
+    int64_t ns;
+} layer_time;
+
+static int compare_layer_times(const void *a, const void *b)
+{
+    const layer_time *x = a, *y = b;
+    if (x->ns != y->ns)
+        return x->ns < y->ns ? -1 : 1;
+    return (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+static void find_starts(layer_starts *starts, const step_spans *spans)
+{
+    for (size_t i = 0; i < spans->num; i++) {
+        const dbo_span *span = &spans->items[i];
+        uint32_t layer = dbo_op_id_layer(span->id);
+        if (class_of(span) == DBO_CLASS_COMM) {
+            starts->has_comm[layer] = true;
+            starts->any_comm = true;
+        }
+        if (dbo_op_id_kind(span->id) != DBO_KIND_A0 || dbo_op_id_ubatch(span->id) != 0)
+            continue;
+        if (!starts->has_a0[layer] || span->start_ns < starts->a0_ns[layer])
+            starts->a0_ns[layer] = span->start_ns;
+        starts->has_a0[layer] = true;
+    }
+}
+
+static void set(dbo_quantity *quantity, double value)
+{
+    *quantity = (dbo_quantity){value, true};
+}
+
+static void set_us(dbo_quantity *quantity, int64_t ns)
+{
+    set(quantity, (double)ns / 1000.0);
+}
+
+static dbo_status measure_layer(dbo_metrics *out, const step_spans *spans, dbo_error *err)
+{
+    layer_starts *starts = calloc(1, sizeof *starts);
+    layer_time *times = calloc(DBO_MAX_LAYERS, sizeof *times);
+    size_t num = 0;
+    if (starts == NULL || times == NULL) {
+        free(starts);
+        free(times);
+        return dbo_fail_memory(err, "the starts of layers");
+    }
+    find_starts(starts, spans);
+    for (uint32_t layer = 2; layer < DBO_MAX_LAYERS; layer++) {
+        bool counts = starts->has_comm[layer] || !starts->any_comm;
+        if (counts && starts->has_a0[layer] && starts->has_a0[layer + 1])
+            times[num++] = (layer_time){layer, starts->a0_ns[layer + 1] - starts->a0_ns[layer]};
+    }
+    if (num > 0) {
+        qsort(times, num, sizeof *times, compare_layer_times);
+        layer_time median = times[(num - 1) / 2];
+        set_us(&out->layer_us, median.ns);
+        out->has_steady_layer = true;
+        out->steady_layer = median.layer;
+        out->steady_start_ns = starts->a0_ns[median.layer];
+        out->steady_end_ns = out->steady_start_ns + median.ns;
+    }
+    free(starts);
+    free(times);
+    return DBO_OK;
+}
+
+/* ---- step and host, from the marks ---- */
+
+static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank, uint32_t step)
+{
+    bool inside = false, parked = false;
+    int64_t begin_ns = 0, parked_ns = 0, parked_at_ns = 0;
+    for (uint64_t i = 0; i < trace->num_marks; i++) {
+        const dbo_mark *mark = dbo_trace_mark(trace, i);
+        if (mark->rank != rank)
+            continue;
+        if (mark->kind == DBO_MARK_STEP_BEGIN && mark->step == step) {
+            inside = true;
+            parked = false;
+            begin_ns = mark->host_ns;
+            parked_ns = 0;
+        }
+        if (!inside)
+            continue;
+        if (mark->kind == DBO_MARK_PARK && !parked) {
+            parked = true;
+            parked_at_ns = mark->host_ns;
+        }
+        bool ends = mark->kind == DBO_MARK_STEP_END && mark->step == step;
+        if ((mark->kind == DBO_MARK_UNPARK || ends) && parked) {
+            parked = false;
+            parked_ns += mark->host_ns - parked_at_ns;
+        }
+        if (ends) {
+            set_us(&out->step_us, mark->host_ns - begin_ns);
+            set_us(&out->host_us, mark->host_ns - begin_ns - parked_ns);
+            return;
+        }
+    }
+}
+
+static dbo_status measure_sets(dbo_metrics *out, const step_spans *spans, dbo_error *err)
+{
+    dbo_times times;
+    int64_t path_ns = 0;
+    DBO_TRY(dbo_critical_path(spans->items, spans->num, &path_ns, err));
+    DBO_TRY(dbo_times_init(&times, spans->items, spans->num, err));
+    int64_t compute_ns = dbo_intervals_total_ns(&times.compute);
+    int64_t comm_ns = dbo_intervals_total_ns(&times.comm);
+    int64_t waiting_ns = dbo_intervals_total_ns(&times.waiting);
+    int64_t hidden_ns = dbo_intervals_common_ns(&times.comm, &times.compute);
+    int64_t hidden_waiting_ns = dbo_intervals_common_ns(&times.waiting, &times.compute);
+    int64_t sum_ns = compute_ns > comm_ns ? compute_ns : comm_ns;
+    dbo_times_fini(&times);
+
+    set_us(&out->compute_us, compute_ns);
+    set_us(&out->comm_us, comm_ns);
+    set_us(&out->exposed_comm_us, comm_ns - hidden_ns);
+    set_us(&out->waiting_us, waiting_ns);
+    set_us(&out->exposed_waiting_us, waiting_ns - hidden_waiting_ns);
+    if (comm_ns > 0)
+        set(&out->hidden_fraction, (double)hidden_ns / (double)comm_ns);
+    set_us(&out->sum_bound_us, sum_ns);
+    set_us(&out->critical_path_us, path_ns);
+    set_us(&out->bound_us, sum_ns > path_ns ? sum_ns : path_ns);
+    return DBO_OK;
+}
+
+dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_t rank,
+                               uint32_t step, uint64_t tokens, dbo_error *err)
+{
+    dbo_status status = DBO_OK;
+    step_spans spans = {0};
+    memset(out, 0, sizeof *out);
+    DBO_TRY_GOTO(collect(&spans, trace, rank, step, err), done);
+    measure_host(out, trace, rank, step);
+    if (spans.num == 0)
+        goto done;
+    if (!out->step_us.present)
+        set_us(&out->step_us, spans.last_ns - spans.first_ns);
+    DBO_TRY_GOTO(measure_layer(out, &spans, err), done);
+    DBO_TRY_GOTO(measure_sets(out, &spans, err), done);
+    if (out->step_us.value > 0) {
+        set(&out->efficiency, out->bound_us.value / out->step_us.value);
+        if (tokens > 0)
+            set(&out->tokens_per_s_per_gpu, (double)tokens * 1e6 / out->step_us.value);
+    }
+done:
+    free(spans.items);
+    return status;
+}
+
+dbo_quantity dbo_metrics_speedup(const dbo_metrics *off, const dbo_metrics *on)
+{
+    if (!off->step_us.present || !on->step_us.present || !(on->step_us.value > 0))
+        return (dbo_quantity){0};
+    return (dbo_quantity){off->step_us.value / on->step_us.value, true};
+}
+
+/* ---- the cost of splitting ---- */
+
+void dbo_cost_sums_init(dbo_cost_sums *sums)
+{
+    sums->op_ns = sums->weight_ns = sums->sm_ns = sums->comm_ns = sums->vote_ns = -1;
+    for (int i = 0; i < DBO_CHARGE_COUNT; i++)
+        sums->charge_ns[i] = -1;
+}
+
+void dbo_cost_sums_measure(dbo_cost_sums *sums, const dbo_trace *trace, uint32_t rank,
+                           uint32_t step)
+{
+    sums->op_ns = sums->comm_ns = 0;
+    for (uint64_t i = 0; i < trace->num_spans; i++) {
+        const dbo_span *span = dbo_trace_span(trace, i);
+        if (!is_of(span->id, rank, step) || span->part == DBO_SPAN_WAIT)
+            continue;
+        bool is_comm = class_of(span) == DBO_CLASS_COMM;
+        /* A flight lies over its send; the send is part of it. */
+        if (is_comm && span->part != DBO_SPAN_SEND)
+            sums->comm_ns += span->end_ns - span->start_ns;
+        else if (!is_comm)
+            sums->op_ns += span->end_ns - span->start_ns;
+    }
+}
+
+/* Adds with - without to a part and to the total, if both are known. */
+static void add_part(dbo_split_cost *out, dbo_quantity *part, int64_t without_ns, int64_t with_ns)
+{
+    if (without_ns < 0 || with_ns < 0)
+        return;
+    double us = (double)(with_ns - without_ns) / 1000.0;
+    set(part, part->value + us);
+    set(&out->total, out->total.value + us);
+}
+
+void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
+                            const dbo_cost_sums *with)
+{
+    memset(out, 0, sizeof *out);
+    int64_t explained_without = 0, explained_with = 0;
+    if (without->weight_ns >= 0 && with->weight_ns >= 0) {
+        add_part(out, &out->weights, without->weight_ns, with->weight_ns);
+        explained_without += without->weight_ns;
+        explained_with += with->weight_ns;
+    }
+    if (without->sm_ns >= 0 && with->sm_ns >= 0) {
+        add_part(out, &out->sms, without->sm_ns, with->sm_ns);
+        explained_without += without->sm_ns;
+        explained_with += with->sm_ns;
+    }
+    if (without->op_ns >= explained_without && with->op_ns >= explained_with)
+        add_part(out, &out->tiles, without->op_ns - explained_without,
+                 with->op_ns - explained_with);
+    add_part(out, &out->transfers, without->comm_ns, with->comm_ns);
+    const int64_t *a = without->charge_ns, *b = with->charge_ns;
+    add_part(out, &out->launches, a[DBO_CHARGE_LAUNCH], b[DBO_CHARGE_LAUNCH]);
+    add_part(out, &out->launches, a[DBO_CHARGE_POST], b[DBO_CHARGE_POST]);
+    add_part(out, &out->launches, a[DBO_CHARGE_REPLAY], b[DBO_CHARGE_REPLAY]);
+    add_part(out, &out->handoffs, a[DBO_CHARGE_HANDOFF], b[DBO_CHARGE_HANDOFF]);
+    add_part(out, &out->events, a[DBO_CHARGE_EVENT], b[DBO_CHARGE_EVENT]);
+    add_part(out, &out->metadata, a[DBO_CHARGE_METADATA], b[DBO_CHARGE_METADATA]);
+    add_part(out, &out->vote, without->vote_ns, with->vote_ns);
+}

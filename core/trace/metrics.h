@@ -1,0 +1,114 @@
+/* metrics.h: what a trace means: times of one rank over one step, and bounds on them.
+ *
+ *     compute           union of the RUN spans of compute-class ops
+ *     comm              union of the times in which bytes of a dispatch or combine move: RUN of a
+ *                       rendezvous transfer, FLIGHT of a one-sided one, each without the WAIT spans
+ *                       of the same transfer (a WAIT says that none of its bytes can move)
+ *     waiting           union of those WAIT spans; never part of comm
+ *     exposed x         x while no compute runs
+ *     hidden fraction   (comm while compute runs) / comm; absent when nothing moved
+ *     host              host time of the step in which the rank's host is not parked
+ *     layer             start of A0 of ubatch 0 in layer L+1 minus the same in layer L: the median
+ *                       (lower middle) over layers L >= 2 that have a transfer, over all L >= 2 if
+ *                       none has; in layers 0 and 1 the pipeline still fills
+ *     sum bound         max(compute, comm): sums of durations, in which ops that ran at the same
+ *                       time count once, so that it is a bound also for a class on two streams
+ *     critical path     longest path with measured durations (critical_path.h), of the dependencies
+ *                       of the schedule that ran
+ *     bound             the larger of the two;  efficiency = bound / step. Of this schedule: one
+ *                       with other dependencies, cuts or shares of SMs may be faster
+ *
+ * The arithmetic is in integer ns; only the results are floating point. A quantity that the trace
+ * does not tell is absent, never 0.
+ */
+#ifndef DBO_METRICS_H
+#define DBO_METRICS_H
+
+#include "core/seam/seam.h"
+#include "core/trace/trace.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct dbo_quantity {
+    double value;
+    bool present;
+} dbo_quantity;
+
+/* X(name, what a person calls it): names are the keys of a result. */
+#define DBO_METRIC_MAP(X)                       \
+    X(step_us, "step")                          \
+    X(layer_us, "layer, steady state")          \
+    X(compute_us, "compute")                    \
+    X(comm_us, "communication")                 \
+    X(exposed_comm_us, "exposed communication") \
+    X(waiting_us, "waiting for peers")          \
+    X(exposed_waiting_us, "exposed waiting")    \
+    X(hidden_fraction, "hidden fraction")       \
+    X(host_us, "host, busy")                    \
+    X(sum_bound_us, "bound: busiest resource")  \
+    X(critical_path_us, "bound: critical path") \
+    X(bound_us, "bound, the larger")            \
+    X(efficiency, "efficiency: bound / step")   \
+    X(tokens_per_s_per_gpu, "tokens/s per GPU")
+
+typedef struct dbo_metrics {
+#define DBO_METRIC_FIELD(name, what) dbo_quantity name;
+    DBO_METRIC_MAP(DBO_METRIC_FIELD)
+#undef DBO_METRIC_FIELD
+    /* The layer whose length is `layer_us`, and when it runs; for drawing. */
+    bool has_steady_layer;
+    uint32_t steady_layer;
+    int64_t steady_start_ns, steady_end_ns;
+} dbo_metrics;
+
+/* `tokens`: real tokens of this rank in this step; 0: not known. A step of which nothing was traced
+ * gives absent quantities. O(spans of the trace + n log n) for n spans of the rank and step. */
+dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_t rank,
+                               uint32_t step, uint64_t tokens, dbo_error *err);
+
+/* off.step / on.step. */
+dbo_quantity dbo_metrics_speedup(const dbo_metrics *off, const dbo_metrics *on);
+
+/* ---- what splitting costs before any overlap ---- */
+
+/* Sums over one step of one rank, in ns; -1: not known. Op times are those of the ops alone. */
+typedef struct dbo_cost_sums {
+    int64_t op_ns;     /* durations of compute- and copy-class ops */
+    int64_t weight_ns; /* the part of op_ns that weights being read account for */
+    int64_t sm_ns;     /* the part of op_ns that not having all SMs accounts for */
+    int64_t comm_ns;   /* durations of transfers, sends and receives */
+    int64_t charge_ns[DBO_CHARGE_COUNT];
+    int64_t vote_ns; /* only if this run votes */
+} dbo_cost_sums;
+
+/* X(name, what): `with` minus `without`. */
+#define DBO_SPLIT_COST_MAP(X)         \
+    X(weights, "weights read twice")  \
+    X(tiles, "smaller tiles")         \
+    X(sms, "SMs kept for transfers")  \
+    X(transfers, "smaller transfers") \
+    X(launches, "launches")           \
+    X(handoffs, "hand-offs")          \
+    X(events, "events")               \
+    X(metadata, "metadata")           \
+    X(vote, "vote")                   \
+    X(total, "together")
+
+/* In us. `tiles` is all of the op time that weights and SMs do not explain; without these sums it
+ * holds them and they are absent. `launches` are launches, posts and replays. */
+typedef struct dbo_split_cost {
+#define DBO_SPLIT_COST_FIELD(name, what) dbo_quantity name;
+    DBO_SPLIT_COST_MAP(DBO_SPLIT_COST_FIELD)
+#undef DBO_SPLIT_COST_FIELD
+} dbo_split_cost;
+
+/* All not known. */
+void dbo_cost_sums_init(dbo_cost_sums *sums);
+/* Fills op_ns and comm_ns with *measured* durations: contention between the ubatches included. */
+void dbo_cost_sums_measure(dbo_cost_sums *sums, const dbo_trace *trace, uint32_t rank,
+                           uint32_t step);
+void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
+                            const dbo_cost_sums *with);
+
+#endif

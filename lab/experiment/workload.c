@@ -1,0 +1,276 @@
+/* workload.c: descriptions of batches into lists of requests (workload.h).
+ *
+ * Lists are made once per distinct triple of numbers: a rank looks for an earlier rank with the
+ * same numbers. Alike ranks find theirs at once; the search is over distinct lists only.
+ */
+#include "lab/experiment/workload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *dbo_workload_kind_name(dbo_workload_kind kind)
+{
+    static const char *const names[] = {"none", "decode", "prefill", "requests"};
+    return names[kind];
+}
+
+dbo_per_rank *dbo_workload_numbers(dbo_workload *load, const char *key)
+{
+    if (strcmp(key, "num_tokens") == 0)
+        return &load->num_tokens;
+    if (strcmp(key, "context_len") == 0)
+        return &load->context_len;
+    if (strcmp(key, "prompt_len") == 0)
+        return &load->prompt_len;
+    return NULL;
+}
+
+/* Makes room for one more item in an array whose capacity is the next power of two. */
+static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *err)
+{
+    if (*items && count != 0 && (count & (count - 1)) != 0)
+        return DBO_OK;
+    size_t capacity = count ? (size_t)count * 2 : 1;
+    void *moved = realloc(*items, capacity * bytes);
+    if (!moved) {
+        dbo_fail_memory(err, "the batch");
+        return DBO_NO_MEMORY;
+    }
+    *items = moved;
+    return DBO_OK;
+}
+
+dbo_status dbo_workload_put(dbo_per_rank *numbers, const char *key, uint32_t index,
+                            const dbo_value *value, dbo_error *err)
+{
+    uint32_t number = 0;
+    double max = DBO_WORKLOAD_MAX_TOKENS;
+    if (strcmp(key, "context_len") == 0)
+        max = DBO_WORKLOAD_MAX_CONTEXT;
+    DBO_TRY(dbo_value_integer(key, value, 0, max, &number, err));
+    if (index >= DBO_MAX_RANKS) {
+        return dbo_fail(err, DBO_LIMIT, NULL, "%s has more than %u values", key,
+                        (unsigned)DBO_MAX_RANKS);
+    }
+    if (index >= numbers->count) {
+        void *values = numbers->values;
+        DBO_TRY(grow(&values, numbers->count, sizeof *numbers->values, err));
+        numbers->values = values;
+        index = numbers->count++;
+    }
+    numbers->values[index] = number;
+    return DBO_OK;
+}
+
+static dbo_status add_list(dbo_workload *load, dbo_error *err)
+{
+    void *lists = load->lists;
+    DBO_TRY(grow(&lists, load->num_lists, sizeof *load->lists, err));
+    load->lists = lists;
+    load->lists[load->num_lists++] = (dbo_request_list){0};
+    return DBO_OK;
+}
+
+static dbo_status add_request(dbo_request_list *list, dbo_request request, dbo_error *err)
+{
+    if (request.num_scheduled <= 0) {
+        return dbo_fail(err, DBO_INVALID, "Leave the request out.",
+                        "a scheduled request must have at least one token");
+    }
+    if ((uint64_t)list->num_tokens + (uint32_t)request.num_scheduled > DBO_WORKLOAD_MAX_TOKENS) {
+        return dbo_fail(err, DBO_INVALID, NULL, "a rank has more than %u tokens in a step",
+                        DBO_WORKLOAD_MAX_TOKENS);
+    }
+    void *requests = list->requests;
+    DBO_TRY(grow(&requests, list->count, sizeof *list->requests, err));
+    list->requests = requests;
+    if (request.id == DBO_WORKLOAD_NEXT_ID)
+        request.id = list->count;
+    list->requests[list->count++] = request;
+    list->num_tokens += (uint32_t)request.num_scheduled;
+    return DBO_OK;
+}
+
+dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *err)
+{
+    if (num_lists > DBO_MAX_RANKS) {
+        return dbo_fail(err, DBO_LIMIT, NULL, "the batch has lists for more than %u ranks",
+                        (unsigned)DBO_MAX_RANKS);
+    }
+    while (load->num_lists < num_lists)
+        DBO_TRY(add_list(load, err));
+    return DBO_OK;
+}
+
+/* Room for what is said about the next request's cache: nothing yet. Before the request is added,
+ * so that every one has its entry whatever fails. */
+static dbo_status add_cache(dbo_request_list *list, dbo_error *err)
+{
+    void *caches = list->cache;
+    DBO_TRY(grow(&caches, list->count, sizeof *list->cache, err));
+    list->cache = caches;
+    list->cache[list->count] = (dbo_request_cache){0};
+    return DBO_OK;
+}
+
+static dbo_status copy_cache(dbo_request_cache *to, const dbo_request_cache *from, dbo_error *err)
+{
+    if (from && from->blocks) {
+        int32_t *blocks = malloc(from->num_blocks * sizeof *blocks + 1);
+        if (!blocks)
+            return dbo_fail_memory(err, "the batch");
+        memcpy(blocks, from->blocks, from->num_blocks * sizeof *blocks);
+        to->blocks = blocks;
+        to->num_blocks = from->num_blocks;
+    }
+    if (from && from->prefix) {
+        to->prefix = strdup(from->prefix);
+        to->prefix_len = from->prefix_len;
+        if (!to->prefix)
+            return dbo_fail_memory(err, "the batch");
+    }
+    return DBO_OK;
+}
+
+dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request,
+                            const dbo_request_cache *cache, dbo_error *err)
+{
+    DBO_TRY(dbo_workload_fit(load, list + 1, err));
+    dbo_request_list *into = &load->lists[list];
+    DBO_TRY(add_cache(into, err));
+    DBO_TRY(add_request(into, request, err));
+    return copy_cache(&into->cache[into->count - 1], cache, err);
+}
+
+/* The requests of one rank of a described workload. */
+static dbo_status describe(dbo_request_list *list, const dbo_workload *load, uint32_t tokens,
+                           uint32_t context, uint32_t each, dbo_error *err)
+{
+    if (load->kind == DBO_WORKLOAD_DECODE && tokens % each != 0) {
+        return dbo_fail(err, DBO_INVALID, "Give a multiple of 1 + num_speculative_tokens.",
+                        "num_tokens is %u, but each decoding request has %u tokens", tokens, each);
+    }
+    for (uint32_t done = 0; done < tokens;) {
+        uint32_t now = tokens - done < each ? tokens - done : each;
+        dbo_request request = {.id = DBO_WORKLOAD_NEXT_ID,
+                               .num_scheduled = (int32_t)now,
+                               .num_computed = (int32_t)context};
+        DBO_TRY(add_request(list, request, err));
+        done += now;
+    }
+    return DBO_OK;
+}
+
+static uint32_t number_of(const dbo_per_rank *numbers, uint32_t rank, uint32_t missing)
+{
+    if (numbers->count == 0)
+        return missing;
+    return numbers->values[numbers->count == 1 ? 0 : rank];
+}
+
+static dbo_status check_count(const dbo_per_rank *numbers, const char *key, uint32_t num_ranks,
+                              dbo_error *err)
+{
+    if (numbers->count <= 1 || numbers->count == num_ranks)
+        return DBO_OK;
+    return dbo_fail(err, DBO_INVALID, NULL,
+                    "%s has %u values; it must be one number, or %u, one for each data-parallel "
+                    "rank",
+                    key, numbers->count, num_ranks);
+}
+
+/* A distinct batch, and (by rank) which distinct batch a rank has. */
+typedef struct dbo_described {
+    uint32_t numbers[3]; /* tokens, context, tokens a request */
+    uint32_t list;
+} dbo_described;
+
+static dbo_status expand_described(dbo_workload *load, uint32_t query_len, dbo_described *known,
+                                   dbo_error *err)
+{
+    uint64_t total = 0;
+    for (uint32_t rank = 0; rank < load->num_ranks; rank++) {
+        uint32_t tokens = number_of(&load->num_tokens, rank, 0);
+        uint32_t context = number_of(&load->context_len, rank, 0);
+        uint32_t each = query_len;
+        if (load->kind == DBO_WORKLOAD_PREFILL)
+            each = number_of(&load->prompt_len, rank, 0);
+        if (each == 0)
+            each = tokens ? tokens : 1;
+        uint32_t numbers[3] = {tokens, context, each};
+        uint32_t found = 0;
+        while (found < load->num_lists &&
+               memcmp(known[found].numbers, numbers, sizeof numbers) != 0)
+            found++;
+        known[rank].list = found;
+        if (found < load->num_lists)
+            continue;
+        memcpy(known[found].numbers, numbers, sizeof numbers);
+        DBO_TRY(add_list(load, err));
+        DBO_TRY(describe(&load->lists[found], load, tokens, context, each, err));
+        total += load->lists[found].count;
+        if (total > DBO_WORKLOAD_MAX_REQUESTS) {
+            return dbo_fail(err, DBO_LIMIT, NULL, "the batch has more than %u requests",
+                            DBO_WORKLOAD_MAX_REQUESTS);
+        }
+    }
+    for (uint32_t rank = 0; rank < load->num_ranks; rank++)
+        load->ranks[rank] = &load->lists[known[rank].list];
+    return DBO_OK;
+}
+
+static dbo_status expand_listed(dbo_workload *load, dbo_error *err)
+{
+    if (load->num_lists != 1 && load->num_lists != load->num_ranks) {
+        return dbo_fail(err, DBO_INVALID, NULL,
+                        "batch.requests has %u lists; it must be one list, or %u, one for each "
+                        "data-parallel rank",
+                        load->num_lists, load->num_ranks);
+    }
+    for (uint32_t rank = 0; rank < load->num_ranks; rank++)
+        load->ranks[rank] = &load->lists[load->num_lists == 1 ? 0 : rank];
+    return DBO_OK;
+}
+
+static void free_lists(dbo_workload *load)
+{
+    for (uint32_t i = 0; i < load->num_lists; i++) {
+        dbo_request_list_fini_cache(&load->lists[i]);
+        free(load->lists[i].requests);
+    }
+    free(load->lists);
+    load->lists = NULL;
+    load->num_lists = 0;
+}
+
+dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t query_len,
+                               dbo_error *err)
+{
+    DBO_TRY(check_count(&load->num_tokens, "num_tokens", num_ranks, err));
+    DBO_TRY(check_count(&load->context_len, "context_len", num_ranks, err));
+    DBO_TRY(check_count(&load->prompt_len, "prompt_len", num_ranks, err));
+    free(load->ranks);
+    load->num_ranks = num_ranks;
+    load->ranks = calloc(num_ranks, sizeof(dbo_request_list *));
+    if (!load->ranks)
+        return dbo_fail_memory(err, "the batch");
+    if (load->kind == DBO_WORKLOAD_REQUESTS)
+        return expand_listed(load, err);
+    free_lists(load);
+    dbo_described *known = calloc(num_ranks, sizeof *known);
+    if (!known)
+        return dbo_fail_memory(err, "the batch");
+    dbo_status status = expand_described(load, query_len, known, err);
+    free(known);
+    return status;
+}
+
+void dbo_workload_fini(dbo_workload *load)
+{
+    free_lists(load);
+    free(load->num_tokens.values);
+    free(load->context_len.values);
+    free(load->prompt_len.values);
+    free(load->ranks);
+    *load = (dbo_workload){0};
+}

@@ -1,0 +1,396 @@
+/* json_write.c: the printer behind json_write.h.
+ *
+ * Every call appends to a fixed buffer that is handed to the sink when full; the stack of open
+ * containers is in the writer. The first error sticks and turns later calls into no-ops.
+ */
+#include "lab/files/json_write.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void dbo_json_writer_fail(dbo_json_writer *w, dbo_status status, const char *problem)
+{
+    if (w->status == DBO_OK) {
+        w->status = status;
+        w->problem = problem;
+    }
+}
+
+static void flush(dbo_json_writer *w)
+{
+    if (w->status == DBO_OK && w->used > 0 && !w->sink(w->sink_self, w->buffer, w->used))
+        dbo_json_writer_fail(w, DBO_IO, "the JSON text could not be written");
+    w->used = 0;
+}
+
+static void put_bytes(dbo_json_writer *w, const char *bytes, size_t length)
+{
+    while (length > 0 && w->status == DBO_OK) {
+        size_t room = sizeof w->buffer - w->used;
+        size_t part = length < room ? length : room;
+        memcpy(w->buffer + w->used, bytes, part);
+        w->used += part;
+        bytes += part;
+        length -= part;
+        if (w->used == sizeof w->buffer)
+            flush(w);
+    }
+}
+
+static void put_char(dbo_json_writer *w, char c)
+{
+    put_bytes(w, &c, 1);
+}
+
+static void new_line(dbo_json_writer *w, int depth)
+{
+    put_char(w, '\n');
+    for (int i = 0; i < depth * w->indent; i++)
+        put_char(w, ' ');
+}
+
+/* What stands between the item before and the next one of the innermost container. */
+static void separate(dbo_json_writer *w, dbo_json_level *level)
+{
+    if (level->has_items)
+        put_char(w, ',');
+    if (w->indent > 0 && !level->on_line)
+        new_line(w, w->depth);
+    else if (level->has_items)
+        put_char(w, ' ');
+    level->has_items = true;
+}
+
+/* Everything that must come before a value; false when the value must not be written. */
+static bool begin_value(dbo_json_writer *w)
+{
+    if (w->status != DBO_OK)
+        return false;
+    if (w->depth == 0) {
+        if (w->done)
+            dbo_json_writer_fail(w, DBO_INTERNAL, "a second JSON value after the root");
+        w->done = true;
+        return w->status == DBO_OK;
+    }
+    dbo_json_level *level = &w->levels[w->depth - 1];
+    if (level->close == ']') {
+        separate(w, level);
+    } else if (!level->has_key) {
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON value without a key");
+        return false;
+    }
+    level->has_key = false;
+    return true;
+}
+
+void dbo_json_writer_init(dbo_json_writer *w, dbo_json_sink sink, void *sink_self, int indent)
+{
+    w->sink = sink;
+    w->sink_self = sink_self;
+    w->indent = indent;
+    w->depth = 0;
+    w->done = false;
+    w->status = DBO_OK;
+    w->problem = NULL;
+    w->used = 0;
+}
+
+dbo_status dbo_json_writer_finish(dbo_json_writer *w, dbo_error *err)
+{
+    if (w->depth > 0)
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON object or array is still open");
+    if (!w->done)
+        dbo_json_writer_fail(w, DBO_INTERNAL, "no JSON value was written");
+    put_char(w, '\n');
+    flush(w);
+    if (w->status != DBO_OK)
+        return dbo_fail(err, w->status, NULL, "%s", w->problem);
+    return DBO_OK;
+}
+
+static void open_container(dbo_json_writer *w, char open, char close, bool on_line)
+{
+    if (!begin_value(w))
+        return;
+    if (w->depth == DBO_JSON_WRITE_DEPTH) {
+        dbo_json_writer_fail(w, DBO_LIMIT,
+                             "JSON objects and arrays are nested too deep to be written");
+        return;
+    }
+    bool outer_on_line = w->depth > 0 && w->levels[w->depth - 1].on_line;
+    w->levels[w->depth++] = (dbo_json_level){.close = close, .on_line = on_line || outer_on_line};
+    put_char(w, open);
+}
+
+void dbo_json_open_object(dbo_json_writer *w)
+{
+    open_container(w, '{', '}', false);
+}
+
+void dbo_json_open_array(dbo_json_writer *w)
+{
+    open_container(w, '[', ']', false);
+}
+
+void dbo_json_open_object_line(dbo_json_writer *w)
+{
+    open_container(w, '{', '}', true);
+}
+
+void dbo_json_open_array_line(dbo_json_writer *w)
+{
+    open_container(w, '[', ']', true);
+}
+
+void dbo_json_close(dbo_json_writer *w)
+{
+    if (w->depth == 0 || w->levels[w->depth - 1].has_key) {
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON container is closed out of order");
+        return;
+    }
+    dbo_json_level level = w->levels[--w->depth];
+    if (level.has_items && w->indent > 0 && !level.on_line)
+        new_line(w, w->depth);
+    put_char(w, level.close);
+}
+
+/* --- text --------------------------------------------------------------------------------- */
+
+/* Length of the valid UTF-8 sequence at s, 0 when there is none (overlong and surrogates too). */
+static size_t utf8_length(const unsigned char *s, size_t left)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t need = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : s[0] >= 0xE0 && s[0] <= 0xEF ? 3 : 4;
+    if (s[0] < 0xC2 || s[0] > 0xF4 || left < need)
+        return 0;
+    for (size_t i = 1; i < need; i++)
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
+        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
+        return 0;
+    return need;
+}
+
+static void put_escaped_char(dbo_json_writer *w, unsigned char c)
+{
+    static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: character, letter */
+    for (size_t i = 0; i + 1 < sizeof named; i += 2) {
+        if ((unsigned char)named[i] == c) {
+            put_char(w, '\\');
+            put_char(w, named[i + 1]);
+            return;
+        }
+    }
+    char text[8];
+    (void)snprintf(text, sizeof text, "\\u%04x", c);
+    put_bytes(w, text, 6);
+}
+
+static void put_quoted(dbo_json_writer *w, const char *bytes, size_t length)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    size_t plain = 0; /* start of the run that needs no escape */
+    put_char(w, '"');
+    for (size_t i = 0; i < length;) {
+        size_t step = utf8_length(s + i, length - i);
+        bool escape = step == 1 && (s[i] < 0x20 || s[i] == '"' || s[i] == '\\' || s[i] == 0x7F);
+        if (step > 0 && !escape) {
+            i += step;
+            continue;
+        }
+        put_bytes(w, bytes + plain, i - plain);
+        if (escape)
+            put_escaped_char(w, s[i]);
+        else
+            put_bytes(w, "\xEF\xBF\xBD", 3);
+        plain = ++i;
+    }
+    put_bytes(w, bytes + plain, length - plain);
+    put_char(w, '"');
+}
+
+void dbo_json_key(dbo_json_writer *w, const char *key)
+{
+    if (w->status != DBO_OK)
+        return;
+    if (w->depth == 0 || w->levels[w->depth - 1].close != '}' || w->levels[w->depth - 1].has_key) {
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON key where none belongs");
+        return;
+    }
+    separate(w, &w->levels[w->depth - 1]);
+    put_quoted(w, key, strlen(key));
+    put_bytes(w, ": ", 2);
+    w->levels[w->depth - 1].has_key = true;
+}
+
+/* --- values ------------------------------------------------------------------------------- */
+
+static void put_plain(dbo_json_writer *w, const char *text)
+{
+    if (begin_value(w))
+        put_bytes(w, text, strlen(text));
+}
+
+void dbo_json_put_null(dbo_json_writer *w)
+{
+    put_plain(w, "null");
+}
+
+void dbo_json_put_bool(dbo_json_writer *w, bool value)
+{
+    put_plain(w, value ? "true" : "false");
+}
+
+void dbo_json_put_int(dbo_json_writer *w, int64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%lld", (long long)value);
+    put_plain(w, text);
+}
+
+/* The decimal point of the locale, of one or more bytes, becomes a full stop. */
+static void use_full_stop(char *text)
+{
+    char *to = text;
+    bool in_point = false;
+    for (const char *from = text; *from != '\0'; from++) {
+        if (strchr("0123456789+-e", *from) != NULL) {
+            *to++ = *from;
+            in_point = false;
+        } else if (!in_point) {
+            *to++ = '.';
+            in_point = true;
+        }
+    }
+    *to = '\0';
+}
+
+void dbo_json_put_double(dbo_json_writer *w, double value)
+{
+    if (!isfinite(value)) {
+        dbo_json_put_null(w);
+        return;
+    }
+    char text[48];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, value);
+        double again = strtod(text, NULL);
+        if (again >= value && again <= value)
+            break;
+    }
+    use_full_stop(text);
+    if (strpbrk(text, ".e") == NULL)
+        (void)memcpy(text + strlen(text), ".0", 3);
+    put_plain(w, text);
+}
+
+void dbo_json_put_string_n(dbo_json_writer *w, const char *bytes, size_t length)
+{
+    if (begin_value(w))
+        put_quoted(w, bytes, length);
+}
+
+void dbo_json_put_string(dbo_json_writer *w, const char *value)
+{
+    if (value == NULL)
+        dbo_json_put_null(w);
+    else
+        dbo_json_put_string_n(w, value, strlen(value));
+}
+
+void dbo_json_member_null(dbo_json_writer *w, const char *key)
+{
+    dbo_json_key(w, key);
+    dbo_json_put_null(w);
+}
+
+void dbo_json_member_bool(dbo_json_writer *w, const char *key, bool value)
+{
+    dbo_json_key(w, key);
+    dbo_json_put_bool(w, value);
+}
+
+void dbo_json_member_int(dbo_json_writer *w, const char *key, int64_t value)
+{
+    dbo_json_key(w, key);
+    dbo_json_put_int(w, value);
+}
+
+void dbo_json_member_double(dbo_json_writer *w, const char *key, double value)
+{
+    dbo_json_key(w, key);
+    dbo_json_put_double(w, value);
+}
+
+void dbo_json_member_string(dbo_json_writer *w, const char *key, const char *value)
+{
+    dbo_json_key(w, key);
+    dbo_json_put_string(w, value);
+}
+
+void dbo_json_put_int32s(dbo_json_writer *w, const int32_t *values, size_t count)
+{
+    if (values == NULL) {
+        dbo_json_put_null(w);
+        return;
+    }
+    dbo_json_open_array_line(w);
+    for (size_t i = 0; i < count; i++)
+        dbo_json_put_int(w, values[i]);
+    dbo_json_close(w);
+}
+
+void dbo_json_member_int32s(dbo_json_writer *w, const char *key, const int32_t *values,
+                            size_t count)
+{
+    dbo_json_key(w, key);
+    dbo_json_put_int32s(w, values, count);
+}
+
+void dbo_json_member_int64s(dbo_json_writer *w, const char *key, const int64_t *values,
+                            size_t count)
+{
+    dbo_json_key(w, key);
+    if (values == NULL) {
+        dbo_json_put_null(w);
+        return;
+    }
+    dbo_json_open_array_line(w);
+    for (size_t i = 0; i < count; i++)
+        dbo_json_put_int(w, values[i]);
+    dbo_json_close(w);
+}
+
+/* --- sinks -------------------------------------------------------------------------------- */
+
+bool dbo_json_sink_file(void *file, const char *bytes, size_t length)
+{
+    return fwrite(bytes, 1, length, file) == length;
+}
+
+bool dbo_json_sink_text(void *text, const char *bytes, size_t length)
+{
+    dbo_json_text *t = text;
+    if (t->capacity - t->length <= length) {
+        size_t capacity = (t->capacity + length + 1) * 2;
+        char *larger = realloc(t->bytes, capacity);
+        if (larger == NULL)
+            return false;
+        t->bytes = larger;
+        t->capacity = capacity;
+    }
+    memcpy(t->bytes + t->length, bytes, length);
+    t->length += length;
+    t->bytes[t->length] = '\0';
+    return true;
+}
+
+void dbo_json_text_fini(dbo_json_text *text)
+{
+    free(text->bytes);
+    *text = (dbo_json_text){0};
+}

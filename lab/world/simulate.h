@@ -1,0 +1,99 @@
+/* simulate.h: runs an experiment on the simulator, without and with DBO, and measures both.
+ *
+ * Ranks with equal batches are folded into one simulated rank. The last step of a run is measured;
+ * those before it (one like it, or as the experiment says) capture graphs and warm up. What does
+ * not fit into the GPUs is refused (footprint.h). The outcome owns its traces.
+ *
+ *     dbo_outcome outcome;
+ *     DBO_TRY(dbo_simulate(&experiment, &options, &outcome, err));
+ *     dbo_result_json(&outcome.result, &writer);
+ *     dbo_outcome_fini(&outcome);
+ */
+#ifndef DBO_APP_SIMULATE_H
+#define DBO_APP_SIMULATE_H
+
+#include "core/base/log.h"
+#include "core/step/runner.h"
+#include "core/trace/metrics.h"
+#include "core/trace/notation.h"
+#include "core/trace/trace.h"
+#include "lab/experiment/experiment.h"
+#include "lab/experiment/footprint.h"
+#include "lab/world/result.h"
+
+typedef struct dbo_simulate_options {
+    bool unfolded;                /* simulate every rank by itself */
+    bool (*cancelled)(void *arg); /* or NULL */
+    void *cancelled_arg;
+    const dbo_log *log; /* of the run with DBO; NULL: silent */
+    /* ---- of the run with DBO, for who checks it ---- */
+    dbo_fault *fault; /* instead of a copy of the experiment's, to see whether it was reached */
+    bool io;          /* ops and transfers say what they touch */
+    /* Sees the seam of each simulated rank before it is used, and may wrap it; or NULL. */
+    dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
+    void *attach_self;
+    /* As it could have been: */
+    uint32_t late_rank; /* launches its measured step so much later */
+    int64_t late_ns;    /* 0: nobody does */
+    uint32_t arrival;   /* order of the requests of a rank that have no block in common: 0 as
+                         * given, 1 reversed, 2 rotated by one */
+} dbo_simulate_options;
+
+#define DBO_MAX_SHOWN_GRAPHS 8u
+
+/* A graph that a run captured. */
+typedef struct dbo_captured_graph {
+    int32_t num_tokens;
+    uint32_t num_ubatches; /* 1: of the unsplit form */
+    uint32_t num_nodes;
+    uint64_t grown_bytes; /* what its capture added to the graphs' pool */
+} dbo_captured_graph;
+
+/* One run of all ranks; what happened. */
+typedef struct dbo_simulated {
+    dbo_trace trace;
+    uint32_t measured; /* number of the measured step */
+    uint32_t num_classes;
+    uint32_t *class_of;       /* (dp size) */
+    uint32_t *first_rank;     /* (num_classes) the rank that stands for its class in the trace */
+    dbo_step_result *results; /* (num_classes), of the measured step */
+    dbo_cost_sums sums;       /* of the shown rank */
+    dbo_metrics metrics;      /* of the shown rank */
+    dbo_a2a_caps caps;
+    uint32_t vote_rows;
+    int32_t *vote;       /* (vote_rows, dp size) the last vote */
+    int32_t *across_dp;  /* (dp size) what each rank runs */
+    uint32_t num_graphs; /* of the shown rank */
+    dbo_captured_graph graphs[DBO_MAX_SHOWN_GRAPHS];
+} dbo_simulated;
+
+typedef struct dbo_outcome {
+    dbo_simulated off, on;
+    uint32_t rank; /* shown: of those with the most tokens the first; with jitter the least late */
+    bool split;
+    dbo_split_cost split_cost;
+    dbo_notation notation;
+    bool has_notation;
+    dbo_footprint footprint;                  /* of the fullest rank; with a model */
+    dbo_ubatch_slice *slices, *slices_padded; /* (dp size, num_ubatches) */
+    dbo_result result;                        /* a view of all this */
+} dbo_outcome;
+
+dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                        dbo_outcome *outcome, dbo_error *err);
+/* The run with DBO alone; *shown: the rank with the most tokens. On failure there is the trace up
+ * to then. The caller's to dbo_simulated_fini either way. */
+dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                            dbo_simulated *out, uint32_t *shown, dbo_error *err);
+void dbo_simulated_fini(dbo_simulated *simulated);
+
+/* The programs that a rank of a run with DBO ran, built anew. The caller's to dbo_plan_fini. */
+dbo_status dbo_simulated_plan(const dbo_experiment *experiment, const dbo_simulated *run,
+                              uint32_t rank, dbo_plan *out, dbo_error *err);
+
+/* The programs that a rank of the run with DBO ran, built anew. The caller's to dbo_plan_fini. */
+dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
+                            dbo_error *err);
+void dbo_outcome_fini(dbo_outcome *outcome); /* of a zeroed one is fine */
+
+#endif

@@ -1,0 +1,522 @@
+/* test_alloc_failure.c: memory runs out at every place where it can.
+ *
+ * The linker sends this program's own allocations (malloc and its kin, mmap of stacks, threads)
+ * through the functions below. A piece of work is done again and again, its 1st, 2nd, 3rd, ...
+ * allocation refused, until none was: alone, and with all that follow. Each time it must fail with
+ * a sentence, leave nothing allocated, and at the end work as if nothing had been.
+ */
+#include "app/eval/eval.h"
+#include "app/lua/lua_load.h"
+#include "app/say/result_text.h"
+#include "core/check/order/check.h"
+#include "lab/check/speed.h"
+#include "lab/files/program_json.h"
+#include "lab/world/simulate.h"
+#include "tests/support/random_experiment.h"
+#include "tests/support/trace_digest.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- the allocator ---- */
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *block, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
+char *__real_strdup(const char *text);
+void __real_free(void *block);
+void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
+int __real_munmap(void *at, size_t bytes);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg);
+
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *block, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *block);
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
+int __wrap_munmap(void *at, size_t bytes);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg);
+
+#define NEVER (LONG_MAX / 2)
+
+static atomic_long to_go = NEVER; /* allocations until one is refused */
+static atomic_bool for_good;      /* and all that follow */
+static atomic_long refused, live_blocks;
+
+static bool refuse(void)
+{
+    long left = atomic_fetch_sub(&to_go, 1);
+    if (left != 1 && (left > 1 || !atomic_load(&for_good)))
+        return false;
+    atomic_fetch_add(&refused, 1);
+    errno = ENOMEM;
+    return true;
+}
+
+static void *counted(void *block)
+{
+    if (block)
+        atomic_fetch_add(&live_blocks, 1);
+    return block;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return refuse() ? NULL : counted(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return refuse() ? NULL : counted(__real_calloc(count, bytes));
+}
+
+void *__wrap_realloc(void *block, size_t bytes)
+{
+    if (refuse())
+        return NULL;
+    void *moved = __real_realloc(block, bytes);
+    return block ? moved : counted(moved);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return refuse() ? NULL : counted(__real_aligned_alloc(alignment, bytes));
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+    if (refuse())
+        return ENOMEM;
+    int failed = __real_posix_memalign(out, alignment, bytes);
+    if (!failed)
+        counted(*out);
+    return failed;
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return refuse() ? NULL : counted(__real_strdup(text));
+}
+
+void __wrap_free(void *block)
+{
+    if (block)
+        atomic_fetch_sub(&live_blocks, 1);
+    __real_free(block);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
+{
+    if (refuse())
+        return MAP_FAILED;
+    void *pages = __real_mmap(at, bytes, protection, flags, file, offset);
+    if (pages != MAP_FAILED)
+        atomic_fetch_add(&live_blocks, 1);
+    return pages;
+}
+
+int __wrap_munmap(void *at, size_t bytes)
+{
+    atomic_fetch_sub(&live_blocks, 1);
+    return __real_munmap(at, bytes);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
+                          void *arg)
+{
+    return refuse() ? EAGAIN : __real_pthread_create(thread, attr, start, arg);
+}
+
+/* ---- over and over ---- */
+
+/* Does the work and gives back all that it took; *digest is what came of it. */
+typedef dbo_status (*work_fn)(void *arg, uint64_t *digest, dbo_error *err);
+
+/* `forgives`: one refusal may pass unseen where the result is the same. Lua collects its garbage
+ * and asks again; the device's allocator does without a spare event. */
+static long fail_each(const char *name, work_fn work, void *arg, bool all_after, bool forgives)
+{
+    uint64_t expected = 0, digest = 0;
+    dbo_error err = {0};
+    if (work(arg, &expected, &err) != DBO_OK)
+        fail_msg("%s: %s", name, err.message);
+    long before = atomic_load(&live_blocks), other = 0;
+    for (long k = 1;; k++) {
+        err = (dbo_error){0};
+        atomic_store(&refused, 0);
+        atomic_store(&for_good, all_after);
+        atomic_store(&to_go, k);
+        dbo_status status = work(arg, &digest, &err);
+        atomic_store(&to_go, NEVER);
+        long leaked = atomic_load(&live_blocks) - before;
+        if (leaked != 0)
+            fail_msg("%s: allocation %ld refused leaks %ld blocks (%s)", name, k, leaked,
+                     err.message);
+        if (atomic_load(&refused) == 0) {
+            assert_int_equal(status, DBO_OK);
+            assert_int_equal(digest, expected);
+            printf("alloc: %s: each of %ld allocations refused%s, %ld times another sentence\n",
+                   name, k - 1, all_after ? " with all that follow" : "", other);
+            return k - 1;
+        }
+        if (status == DBO_OK && (!forgives || digest != expected))
+            fail_msg("%s: allocation %ld is refused, and nobody says so", name, k);
+        if (status != DBO_OK && err.message[0] == '\0')
+            fail_msg("%s: allocation %ld: failed without a sentence", name, k);
+        other += status != DBO_OK && status != DBO_NO_MEMORY;
+    }
+}
+
+/* ---- a small run ---- */
+
+static void small_experiment(dbo_experiment *e, dbo_backend backend, dbo_graphs graphs)
+{
+    dbo_prng prng;
+    dbo_error err = {0};
+    dbo_prng_init(&prng, 7, 0);
+    dbo_experiment_init(e);
+    e->nodes = 1;
+    e->gpus_per_node = 2;
+    e->has_model = e->has_hardware = true;
+    random_model(&prng, &e->model, false);
+    random_hardware(&prng, &e->hardware);
+    e->model.layers = 3;
+    e->model.first_k_dense = 1;
+    e->model.attention = DBO_ATTENTION_GQA;
+    e->config.enable_dbo = e->config.enable_expert_parallel = true;
+    e->config.all2all_backend = backend;
+    e->config.cudagraph_mode = graphs;
+    e->batch.kind = DBO_WORKLOAD_DECODE;
+    random_put(&e->batch.num_tokens, "num_tokens", 0, 64);
+    random_put(&e->batch.num_tokens, "num_tokens", 1, 40);
+    if (dbo_experiment_finish(e, NULL, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+}
+
+static dbo_status run_experiment(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const dbo_simulate_options options = {0};
+    dbo_outcome o;
+    DBO_TRY(dbo_simulate(arg, &options, &o, err));
+    bool split = o.split;
+    *digest = digest_trace(digest_trace(DIGEST_START, &o.off.trace), &o.on.trace);
+    dbo_outcome_fini(&o);
+    return split ? DBO_OK : dbo_fail(err, DBO_INTERNAL, NULL, "not split");
+}
+
+static void runs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        dbo_backend backend;
+        dbo_graphs graphs;
+        dbo_context_kind executor;
+    } forms[] = {
+        {"LL, a graph", DBO_BACKEND_LL, DBO_GRAPHS_FULL, DBO_CONTEXT_FIBER},
+        {"LL, eager", DBO_BACKEND_LL, DBO_GRAPHS_NONE, DBO_CONTEXT_FIBER},
+        {"HT, eager", DBO_BACKEND_HT, DBO_GRAPHS_NONE, DBO_CONTEXT_FIBER},
+        {"LL, a graph, threads", DBO_BACKEND_LL, DBO_GRAPHS_FULL, DBO_CONTEXT_THREAD},
+        {"HT, eager, threads", DBO_BACKEND_HT, DBO_GRAPHS_NONE, DBO_CONTEXT_THREAD},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        dbo_experiment e;
+        small_experiment(&e, forms[i].backend, forms[i].graphs);
+        e.config.executor = forms[i].executor;
+        assert_true(fail_each(forms[i].name, run_experiment, &e, false, true) > 100);
+        if (forms[i].executor == DBO_CONTEXT_FIBER)
+            fail_each(forms[i].name, run_experiment, &e, true, true);
+        dbo_experiment_fini(&e);
+    }
+}
+
+/* ---- a run that is checked ---- */
+
+static uint64_t digest_text(const char *text)
+{
+    uint64_t digest = DIGEST_START;
+    for (; *text; text++)
+        digest = digest_add(digest, (unsigned char)*text);
+    return digest;
+}
+
+typedef struct watchers {
+    dbo_checker *checker;
+    dbo_perf *perf;
+} watchers;
+
+static dbo_status attach(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
+{
+    const watchers *w = self;
+    (void)rank;
+    DBO_TRY(dbo_checker_attach(w->checker, seam, err));
+    return dbo_perf_attach(w->perf, seam, err);
+}
+
+static dbo_status check_run(const dbo_experiment *e, const watchers *w, dbo_findings *findings,
+                            dbo_error *err)
+{
+    const dbo_simulate_options options = {
+        .unfolded = true, .io = true, .attach = attach, .attach_self = (void *)(uintptr_t)w};
+    dbo_simulated run;
+    uint32_t shown;
+    dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
+    if (status == DBO_OK)
+        status = dbo_checker_finish(w->checker, DBO_OK, NULL, findings, err);
+    if (status == DBO_OK)
+        status = dbo_speed_find(w->perf, e, &run, shown, 0, findings, err);
+    dbo_simulated_fini(&run);
+    return status == DBO_OK && findings->failed ? dbo_fail_memory(err, "findings") : status;
+}
+
+static dbo_status check_experiment(void *arg, uint64_t *digest, dbo_error *err)
+{
+    dbo_findings findings;
+    watchers w = {.checker = dbo_checker_create(NULL, err)};
+    if (w.checker)
+        w.perf = dbo_perf_create(err);
+    dbo_findings_init(&findings);
+    dbo_status status = w.perf ? check_run(arg, &w, &findings, err) : DBO_NO_MEMORY;
+    *digest = DIGEST_START;
+    for (uint32_t i = 0; i < findings.count; i++)
+        *digest = digest_add(*digest, digest_text(findings.items[i].what));
+    bool found = findings.count > 0;
+    dbo_findings_fini(&findings);
+    dbo_perf_destroy(w.perf);
+    dbo_checker_destroy(w.checker);
+    return status != DBO_OK || found ? status
+                                     : dbo_fail(err, DBO_INTERNAL, NULL, "nothing was found");
+}
+
+static void checks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault;
+        dbo_backend backend;
+        dbo_graphs graphs;
+    } forms[] = {
+        {"event-after-yield", DBO_BACKEND_HT, DBO_GRAPHS_NONE},
+        {"no-comm-wait", DBO_BACKEND_HT, DBO_GRAPHS_NONE},
+        {"padding-routed", DBO_BACKEND_LL, DBO_GRAPHS_FULL},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        dbo_experiment e;
+        dbo_error err = {0};
+        small_experiment(&e, forms[i].backend, forms[i].graphs);
+        e.has_fault = true;
+        assert_int_equal(dbo_fault_parse(&e.fault, forms[i].fault, &err), DBO_OK);
+        for (int all = 0; all < 2; all++)
+            assert_true(fail_each(forms[i].fault, check_experiment, &e, all != 0, true) > 100);
+        dbo_experiment_fini(&e);
+    }
+}
+
+/* ---- results ---- */
+
+static dbo_status write_result(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const dbo_outcome *o = arg;
+    dbo_json_text text = {0};
+    dbo_json_writer writer;
+    dbo_json_writer_init(&writer, dbo_json_sink_text, &text, 1);
+    dbo_result_json(&o->result, &writer);
+    dbo_status status = dbo_json_writer_finish(&writer, err);
+    *digest = text.bytes ? digest_text(text.bytes) : 0;
+    dbo_json_text_fini(&text);
+    return status;
+}
+
+static dbo_status print_result(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const dbo_outcome *o = arg;
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_result_print(&o->result, (dbo_text_style){.width = 100}, &text);
+    bool failed = text.failed;
+    *digest = digest_text(dbo_strbuf_text(&text));
+    dbo_strbuf_fini(&text);
+    return failed ? dbo_fail_memory(err, "the text") : DBO_OK;
+}
+
+static void results(void **state)
+{
+    (void)state;
+    const dbo_simulate_options options = {0};
+    dbo_experiment e;
+    dbo_outcome o;
+    small_experiment(&e, DBO_BACKEND_LL, DBO_GRAPHS_FULL);
+    assert_int_equal(dbo_simulate(&e, &options, &o, NULL), DBO_OK);
+    for (int all = 0; all < 2; all++) {
+        assert_true(fail_each("result as JSON", write_result, &o, all != 0, false) > 0);
+        assert_true(fail_each("result as text", print_result, &o, all != 0, false) > 0);
+    }
+    dbo_outcome_fini(&o);
+    dbo_experiment_fini(&e);
+}
+
+/* ---- readers ---- */
+
+typedef struct reader_case {
+    const char *kind, *text; /* kind NULL: a program */
+} reader_case;
+
+static dbo_status read_and_eval(const reader_case *c, const dbo_json *doc, uint64_t *digest,
+                                dbo_error *err)
+{
+    const dbo_eval_options options = {.executor = DBO_CONTEXT_FIBER};
+    dbo_json_text text = {0};
+    dbo_json_writer writer;
+    dbo_json_writer_init(&writer, dbo_json_sink_text, &text, 1);
+    dbo_status status = dbo_eval(c->kind, dbo_json_root(doc), &options, &writer, err);
+    if (status == DBO_OK)
+        status = dbo_json_writer_finish(&writer, err);
+    *digest = text.bytes ? digest_text(text.bytes) : 0;
+    /* A failing case is a result; with memory there is none in these files. */
+    if (status == DBO_OK && strstr(text.bytes, "\"error\""))
+        status = dbo_fail_memory(err, "a case");
+    dbo_json_text_fini(&text);
+    return status;
+}
+
+static dbo_status read_text(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const reader_case *c = arg;
+    dbo_json *doc;
+    DBO_TRY(dbo_json_parse(&doc, c->text, strlen(c->text), NULL, err));
+    dbo_status status;
+    if (c->kind) {
+        status = read_and_eval(c, doc, digest, err);
+    } else {
+        dbo_program_file file;
+        status = dbo_program_json_read(dbo_json_root(doc), &file, err);
+        *digest = 1;
+        if (status == DBO_OK)
+            dbo_program_file_fini(&file);
+    }
+    dbo_json_destroy(doc);
+    return status;
+}
+
+static void readers(void **state)
+{
+    (void)state;
+    static const reader_case cases[] = {
+        {"veto", "{\"cases\": [{\"use_ubatching\": true, \"reorder_batch_threshold\": 1,"
+                 "\"num_reqs\": 2, \"num_computed_tokens\": [0, 32], \"num_scheduled_tokens\":"
+                 "[64, 32], \"groups\": [{\"block_size\": 16, \"block_table\":"
+                 "[[1, 2, 3, 4], [1, 2, 5, 6]]}]}]}"},
+        {"pingpong", "{\"cases\": [{\"backend\": \"LL\", \"num_ubatches\": 2, \"layers\": 2,"
+                     "\"shared_experts\": true, \"dbo\": true, \"rocm\": false}]}"},
+        {"slices", "{\"cases\": [{\"should_ubatch\": true, \"num_scheduled_tokens\": [1, 70, 1],"
+                   "\"num_tokens_padded\": 80, \"num_reqs_padded\": 3, \"num_ubatches\": 2,"
+                   "\"split_point\": null}]}"},
+        {NULL, "{\"num_ubatches\": 2, \"streams\": [\"compute\", \"comm\", \"third\"],"
+               "\"buffers\": [{\"name\": \"x\", \"pool\": \"comm\", \"bytes\": 512}],"
+               "\"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"x\", \"stream\": \"comm\"},"
+               "{\"i\": \"OP\", \"name\": \"caf\\u00e9\", \"kind\": \"A0\", \"us\": 3,"
+               "\"writes\": [\"x\"]}, {\"i\": \"RECORD\", \"event\": \"e\"},"
+               "{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": \"d\", \"us\": 9,"
+               "\"reads\": [\"x\"], \"prev_event\": \"e\"}, {\"i\": \"HOOK_SET\", \"handle\": "
+               "\"d\"}, {\"i\": \"YIELD\"}], [{\"i\": \"HOOK_RUN\"}, {\"i\": \"YIELD\"}]]}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *name = cases[i].kind ? cases[i].kind : "program";
+        void *arg = (void *)(uintptr_t)&cases[i];
+        for (int all = 0; all < 2; all++)
+            assert_true(fail_each(name, read_text, arg, all != 0, false) > 5);
+    }
+}
+
+/* ---- scripts ---- */
+
+static char script[] = "/tmp/dbo-test-alloc-XXXXXX";
+
+static void write_script(const char *text)
+{
+    int file = mkstemp(script);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    assert_int_equal(close(file), 0);
+}
+
+static dbo_status load_script(void *arg, uint64_t *digest, dbo_error *err)
+{
+    dbo_experiment e;
+    static const char *const sets[] = {"layers=3", "enable_dbo=true"};
+    const dbo_load_options options = {.sets = sets, .num_sets = 2};
+    (void)arg;
+    DBO_TRY(dbo_experiment_load(&e, script, &options, err));
+    *digest = e.num_layers + e.batch.ranks[0]->num_tokens;
+    dbo_experiment_fini(&e);
+    return DBO_OK;
+}
+
+/* A script's layer with what it touches, of its own and as built in. */
+static dbo_status build_layer(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const dbo_experiment *e = arg;
+    const dbo_schedule *schedule = &e->schedule->schedule;
+    const dbo_build_options options = {.num_ubatches = 2, .io = true};
+    int64_t ns[DBO_KIND_COUNT] = {0};
+    dbo_layer_costs *costs = malloc(2 * sizeof *costs);
+    dbo_program layer;
+    if (!costs)
+        return dbo_fail_memory(err, "costs");
+    dbo_layer_costs_fixed(ns, 0, &costs[0]);
+    costs[1] = costs[0];
+    dbo_status status = schedule->build(schedule->self, costs, &options, &layer, err);
+    free(costs);
+    DBO_TRY(status);
+    *digest = layer.num_buffers;
+    for (uint32_t i = 0; i < layer.num_ops; i++)
+        *digest =
+            digest_add(*digest, layer.ops[i].io->num_reads + 100 * layer.ops[i].io->num_writes);
+    dbo_program_fini(&layer);
+    return DBO_OK;
+}
+
+static void scripts(void **state)
+{
+    dbo_experiment e;
+    dbo_error err = {0};
+    (void)state;
+    write_script("local dbo = require 'dbo'\n"
+                 "local s = dbo.schedule { name = 'mine', layer = function(u)\n"
+                 "  u.op { name = 'up', us = 1, reads = 'x', writes = 'y' }\n"
+                 "  u.op('A0') u.maybe_run_recv_hook()\n"
+                 "  u.register_recv_hook(u.post('dispatch')) u.yield() end }\n"
+                 "return dbo.experiment { gpus_per_node = 2, costs = dbo.fixed { A = 9, D = 7 },\n"
+                 "  enable_expert_parallel = true, schedule = s,\n"
+                 "  batch = dbo.batch { requests = { { num_scheduled = 40, num_computed = 64,\n"
+                 "    prefix = 'system' }, { num_scheduled = 40, blocks = { 1, 2, 3 } } } } }\n");
+    for (int all = 0; all < 2; all++)
+        assert_true(fail_each("a script", load_script, NULL, all != 0, true) > 300);
+    const dbo_load_options options = {0};
+    assert_int_equal(dbo_experiment_load(&e, script, &options, &err), DBO_OK);
+    for (int all = 0; all < 2; all++)
+        assert_true(fail_each("a layer that is checked", build_layer, &e, all != 0, false) > 10);
+    dbo_experiment_fini(&e);
+    assert_int_equal(unlink(script), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs),    cmocka_unit_test(checks),  cmocka_unit_test(results),
+        cmocka_unit_test(readers), cmocka_unit_test(scripts),
+    };
+    return cmocka_run_group_tests_name("alloc_failure", tests, NULL, NULL);
+}

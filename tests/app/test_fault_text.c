@@ -1,0 +1,144 @@
+/* test_fault_text.c: the list of faults, as text and as JSON, and what the command does with it. */
+#include "app/say/fault_text.h"
+#include "lab/files/json.h"
+#include "tests/support/command.h"
+
+#include <ctype.h>
+
+/* Rows begin at the left margin, with the name; their outcome and their words follow, in columns
+ * where there is room for them. */
+static void the_list_has_every_fault_once(void **state)
+{
+    (void)state;
+    for (uint32_t width = 40; width <= 120; width += 20) {
+        dbo_strbuf list;
+        int rows = 0;
+        dbo_strbuf_init(&list);
+        dbo_fault_list(width, &list);
+        for (const char *at = dbo_strbuf_text(&list); *at; at += strcspn(at, "\n") + 1) {
+            char line[256];
+            snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+            if (dbo_text_columns(line) > width || isspace((unsigned char)line[strlen(line) - 1]))
+                fail_msg("%u columns: '%s'", width, line);
+            if (isspace((unsigned char)line[0]))
+                continue;
+            const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)rows++);
+            dbo_strbuf outcome;
+            dbo_strbuf_init(&outcome);
+            dbo_fault_outcome_text(info.outcome, &outcome);
+            assert_memory_equal(line, info.name, strlen(info.name));
+            assert_non_null(strstr(line + strlen(info.name), dbo_strbuf_text(&outcome)));
+            dbo_strbuf_fini(&outcome);
+        }
+        assert_int_equal(rows, DBO_FAULT_COUNT);
+        dbo_strbuf_fini(&list);
+    }
+}
+
+static const dbo_json_value *member(const dbo_json_value *object, const char *key)
+{
+    const dbo_json_value *value = dbo_json_get(object, key);
+    if (!value)
+        fail_msg("no \"%s\"", key);
+    return value;
+}
+
+/* A list of strings as the text "a, b". */
+static void join(const dbo_json_value *list, dbo_strbuf *out)
+{
+    dbo_strbuf_clear(out);
+    for (size_t i = 0; i < dbo_json_count(list); i++)
+        dbo_strbuf_printf(out, "%s%s", i > 0 ? ", " : "", dbo_json_string(dbo_json_at(list, i)));
+}
+
+static void expect_fault(const dbo_json_value *f, dbo_fault_id id)
+{
+    const dbo_fault_info info = dbo_fault_describe(id);
+    const char *reports = dbo_fault_text_of(id).reports;
+    char scene[256];
+    dbo_strbuf got, wanted;
+    dbo_strbuf_init(&got);
+    dbo_strbuf_init(&wanted);
+    assert_string_equal(dbo_json_string(member(f, "name")), info.name);
+    assert_string_equal(dbo_json_string(member(f, "what")), info.what);
+    dbo_fault_outcome_text(info.outcome, &wanted);
+    join(member(f, "outcome"), &got);
+    assert_string_equal(dbo_strbuf_text(&got), dbo_strbuf_text(&wanted));
+    join(member(f, "reports"), &got);
+    assert_string_equal(dbo_strbuf_text(&got), reports ? reports : "");
+    snprintf(scene, sizeof scene, DBO_SOURCE_DIR "/scripts/faults/%s.lua", info.name);
+    assert_string_equal(dbo_json_string(member(f, "scene")), scene);
+    bool takes = id == DBO_FAULT_VOTE_SKIP || id == DBO_FAULT_LATE_RANK;
+    assert_int_equal(dbo_json_count(member(f, "parameters")) > 0, takes);
+    dbo_strbuf_fini(&got);
+    dbo_strbuf_fini(&wanted);
+}
+
+static void the_document_has_every_fault(void **state)
+{
+    (void)state;
+    dbo_json *document;
+    dbo_error err = {0};
+    assert_int_equal(run("unset DBO_SCRIPTS_DIR; dbo faults --json -"), 0);
+    assert_int_equal(dbo_json_parse(&document, printed, strlen(printed), NULL, &err), DBO_OK);
+    const dbo_json_value *faults = member(dbo_json_root(document), "faults");
+    assert_int_equal(dbo_json_count(faults), DBO_FAULT_COUNT);
+    for (int id = 0; id < DBO_FAULT_COUNT; id++)
+        expect_fault(dbo_json_at(faults, (size_t)id), (dbo_fault_id)id);
+    const dbo_json_value *takes = member(dbo_json_at(faults, DBO_FAULT_LATE_RANK), "parameters");
+    assert_int_equal(dbo_json_count(takes), 2);
+    assert_string_equal(dbo_json_string(member(dbo_json_at(takes, 0), "name")), "rank");
+    assert_int_equal(dbo_json_int(member(dbo_json_at(takes, 0), "default")), 1);
+    assert_string_equal(dbo_json_string(member(dbo_json_at(takes, 1), "name")), "us");
+    assert_int_equal(dbo_json_int(member(dbo_json_at(takes, 1), "default")), 200);
+    dbo_json_destroy(document);
+}
+
+static void the_command_prints_and_writes(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo faults --json f.json"), 0);
+    assert_memory_equal(printed, "vote-skip  ", 11);
+    assert_int_equal(run("dbo faults --json - | cmp - f.json && rm f.json"), 0);
+    assert_int_equal(run("COLUMNS=60 dbo faults | head -n 1"), 0);
+    assert_string_equal(printed, "vote-skip: order\n");
+    assert_int_equal(run("COLUMNS=60 dbo explain no-comm-wait | wc -L"), 0);
+    assert_in_range(atoi(printed), 50, 130); /* the path of the scene is as long as it is */
+    expect_sentence("dbo faults no-comm-wait", 2, "faults takes no arguments, at no-comm-wait");
+    expect_sentence("dbo faults --json /no/folder/f.json", 2, "cannot write /no/folder/f.json");
+    expect_sentence("dbo explain no-com-wait", 2, "did you mean 'no-comm-wait'?");
+    expect_sentence("dbo explain no-com-wait:rank=1", 2, "did you mean 'no-comm-wait'?");
+}
+
+/* The commands that explain shows come to an end, and show the difference. */
+static void runs_that_are_shown_show_it(void **state)
+{
+    (void)state;
+    int shown = 0;
+    for (int id = 0; id < DBO_FAULT_COUNT; id++) {
+        const char *name = dbo_fault_describe((dbo_fault_id)id).name;
+        char line[512];
+        if (!dbo_fault_text_of((dbo_fault_id)id).by_run)
+            continue;
+        shown++;
+        snprintf(line, sizeof line,
+                 "scene=%s/scripts/faults/%s.lua && dbo run $scene >without && "
+                 "dbo run $scene --fault %s >with && { cmp -s with without && exit 9 || true; }",
+                 DBO_SOURCE_DIR, name, name);
+        int code = run(line);
+        if (code != 0)
+            fail_msg("%s: exit code %d: %s", name, code, complained);
+    }
+    assert_true(shown > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_list_has_every_fault_once),
+        cmocka_unit_test(the_document_has_every_fault),
+        cmocka_unit_test(the_command_prints_and_writes),
+        cmocka_unit_test(runs_that_are_shown_show_it),
+    };
+    return cmocka_run_group_tests_name("fault_text", tests, make_folder, remove_folder);
+}

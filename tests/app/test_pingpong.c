@@ -1,0 +1,257 @@
+/* test_pingpong.c: `dbo eval pingpong`: the engine's logs against the reference's, on both
+ * executors, and beyond the sizes that the reference's cases have. */
+#include "app/eval/eval.h"
+#include "lab/files/json.h"
+#include "lab/files/json_write.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The answer to a file's text; *text keeps its bytes. */
+static dbo_json *evaluate(const dbo_json_value *file, dbo_context_kind executor,
+                          dbo_json_text *text)
+{
+    dbo_error err = {0};
+    dbo_json *answer = NULL;
+    dbo_json_writer out;
+    const dbo_eval_options options = {.executor = executor};
+    dbo_json_writer_init(&out, dbo_json_sink_text, text, 1);
+    if (dbo_eval("pingpong", file, &options, &out, &err) != DBO_OK ||
+        dbo_json_writer_finish(&out, &err) != DBO_OK ||
+        dbo_json_parse(&answer, text->bytes, text->length, NULL, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    return answer;
+}
+
+static const dbo_json_value *log_of(const dbo_json *answer, size_t index)
+{
+    const dbo_json_value *results = dbo_json_get(dbo_json_root(answer), "results");
+    const dbo_json_value *log = dbo_json_get(dbo_json_at(results, index), "log");
+    assert_non_null(log);
+    return log;
+}
+
+static bool agrees(const dbo_json_value *want, const dbo_json_value *got, const char *key)
+{
+    const dbo_json_value *w = dbo_json_get(want, key), *g = dbo_json_get(got, key);
+    if (!w)
+        return true;
+    if (!g || dbo_json_type_of(w) != dbo_json_type_of(g))
+        return false;
+    return dbo_json_type_of(w) == DBO_JSON_STRING
+               ? strcmp(dbo_json_string(w), dbo_json_string(g)) == 0
+               : dbo_json_int(w) == dbo_json_int(g);
+}
+
+static bool same_log(const dbo_json_value *want, const dbo_json_value *got, size_t *at)
+{
+    static const char *const keys[] = {"ubatch", "op", "stream", "event", "owner", "layer"};
+    for (*at = 0; *at < dbo_json_count(want); ++*at)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (!agrees(dbo_json_at(want, *at), dbo_json_at(got, *at), keys[k]))
+                return false;
+    return dbo_json_count(want) == dbo_json_count(got);
+}
+
+static void logs_are_the_references(void **state)
+{
+    (void)state;
+    dbo_json *file = NULL;
+    dbo_error err = {0};
+    if (dbo_json_read_file(&file, DBO_SOURCE_DIR "/tests/golden/pingpong.json", NULL, &err))
+        fail_msg("%s", err.message);
+    const dbo_json_value *cases = dbo_json_get(dbo_json_root(file), "cases");
+    assert_true(dbo_json_count(cases) >= 12);
+    for (int kind = 0; kind < 2; kind++) {
+        dbo_json_text text = {0};
+        dbo_json *answer = evaluate(dbo_json_root(file), (dbo_context_kind)kind, &text);
+        for (size_t i = 0; i < dbo_json_count(cases); i++) {
+            size_t at;
+            const dbo_json_value *want = dbo_json_get(dbo_json_at(cases, i), "log");
+            if (!same_log(want, log_of(answer, i), &at))
+                fail_msg("executor %d, case %zu differs at entry %zu", kind, i, at);
+        }
+        /* and the comparison can fail: another case's log is another log */
+        size_t at;
+        assert_false(same_log(dbo_json_get(dbo_json_at(cases, 1), "log"), log_of(answer, 0), &at));
+        dbo_json_destroy(answer);
+        dbo_json_text_fini(&text);
+    }
+    dbo_json_destroy(file);
+}
+
+/* ---- other sizes ---- */
+
+static dbo_json *make_case(const char *backend, uint32_t n, uint32_t layers, bool dbo, bool rocm)
+{
+    char text[256];
+    dbo_json *file = NULL;
+    int length = snprintf(text, sizeof text,
+                          "{\"cases\": [{\"backend\": \"%s\", \"num_ubatches\": %u, \"layers\": %u,"
+                          " \"shared_experts\": true, \"dbo\": %s, \"rocm\": %s}]}",
+                          backend, n, layers, dbo ? "true" : "false", rocm ? "true" : "false");
+    assert_int_equal(dbo_json_parse(&file, text, (size_t)length, NULL, NULL), DBO_OK);
+    return file;
+}
+
+/* Fibers and threads write the same bytes. */
+static void executors_agree(void **state)
+{
+    (void)state;
+    for (int ll = 0; ll < 2; ll++)
+        for (uint32_t n = 2; n <= 16; n = n < 5 ? n + 1 : n + 11)
+            for (uint32_t layers = 0; layers < 8; layers = 2 * layers + 1) {
+                dbo_json *file = make_case(ll ? "LL" : "HT", n, layers, true, n == 3);
+                dbo_json_text texts[2] = {{0}, {0}};
+                for (int kind = 0; kind < 2; kind++)
+                    dbo_json_destroy(
+                        evaluate(dbo_json_root(file), (dbo_context_kind)kind, &texts[kind]));
+                assert_string_equal(texts[0].bytes, texts[1].bytes);
+                for (int kind = 0; kind < 2; kind++)
+                    dbo_json_text_fini(&texts[kind]);
+                dbo_json_destroy(file);
+            }
+}
+
+static bool is_word(const dbo_json_value *entry, const char *key, const char *word)
+{
+    return strcmp(dbo_json_string(dbo_json_get(entry, key)), word) == 0;
+}
+
+/* Every resume follows the signal to that ubatch, and turns go round the ring. */
+static void check_turns(const dbo_json_value *log, int64_t n, uint32_t yields)
+{
+    int64_t holder = -1;
+    uint32_t signals = 0;
+    for (size_t i = 0; i < dbo_json_count(log); i++) {
+        const dbo_json_value *e = dbo_json_at(log, i);
+        assert_int_equal(dbo_json_int(dbo_json_get(e, "ubatch")), holder);
+        if (!is_word(e, "op", "cpu_signal"))
+            continue;
+        holder = (holder + 1) % n;
+        signals++;
+        if (i + 1 == dbo_json_count(log))
+            break;
+        const dbo_json_value *resume = dbo_json_at(log, i + 1);
+        assert_true(is_word(resume, "op", "cpu_resume"));
+        assert_true(agrees(e, resume, "event"));
+    }
+    assert_int_equal(signals, 1 + n * (yields + 1)); /* the first baton, yields, exits */
+}
+
+static uint32_t count_ops(const dbo_json_value *log, const char *op, int64_t ubatch, int64_t layer)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < dbo_json_count(log); i++) {
+        const dbo_json_value *e = dbo_json_at(log, i);
+        const dbo_json_value *owner = dbo_json_get(e, "owner");
+        int64_t whose = dbo_json_int(owner ? owner : dbo_json_get(e, "ubatch"));
+        count += is_word(e, "op", op) && whose == ubatch &&
+                 dbo_json_int(dbo_json_get(e, "layer")) == layer;
+    }
+    return count;
+}
+
+/* At any size: turns alternate, and each ubatch does each op of each layer exactly once. */
+static void every_op_once(void **state)
+{
+    (void)state;
+    static const char *const ops[2][8] = {
+        {"A0", "A1", "DISPATCH", "MLP", "WEIGHT_AND_REDUCE", "COMBINE", "SHARED", "OUTPUT_COPY"},
+        {"A0", "A1", "DISPATCH_SEND", "DISPATCH_RECV", "MLP", "COMBINE_SEND", "SHARED",
+         "COMBINE_RECV"}};
+    const uint32_t layers = 5;
+    for (int ll = 0; ll < 2; ll++)
+        for (uint32_t n = 2; n <= 6; n++) {
+            dbo_json *file = make_case(ll ? "LL" : "HT", n, layers, true, false);
+            dbo_json_text text = {0};
+            dbo_json *answer = evaluate(dbo_json_root(file), DBO_CONTEXT_FIBER, &text);
+            const dbo_json_value *log = log_of(answer, 0);
+            check_turns(log, n, layers * (ll ? 2 : 3));
+            for (uint32_t u = 0; u < n; u++)
+                for (uint32_t layer = 0; layer < layers; layer++)
+                    for (int k = 0; k < 8; k++)
+                        assert_int_equal(count_ops(log, ops[ll][k], u, layer), 1);
+            dbo_json_destroy(answer);
+            dbo_json_text_fini(&text);
+            dbo_json_destroy(file);
+        }
+}
+
+/* Without DBO: the calls of one layer, everything on the compute stream, no host wait. */
+static void unsplit(void **state)
+{
+    (void)state;
+    static const char *const want[] = {"A0",           "A1",       "DISPATCH_SEND", "DISPATCH_RECV",
+                                       "QUANT",        "MLP",      "COMBINE_SEND",  "SHARED",
+                                       "COMBINE_RECV", "MODEL_END"};
+    for (int ll = 0; ll < 2; ll++) {
+        dbo_json *file = make_case(ll ? "LL" : "HT", 1, 1, false, true);
+        dbo_json_text text = {0};
+        dbo_json *answer = evaluate(dbo_json_root(file), DBO_CONTEXT_FIBER, &text);
+        const dbo_json_value *log = log_of(answer, 0);
+        assert_int_equal(dbo_json_count(log), ll ? 10 : 12);
+        for (size_t i = 0; i < dbo_json_count(log); i++) {
+            const dbo_json_value *e = dbo_json_at(log, i);
+            assert_true(is_word(e, "stream", "compute"));
+            assert_int_equal(dbo_json_int(dbo_json_get(e, "ubatch")), 0);
+            assert_true(!ll || is_word(e, "op", want[i]));
+        }
+        dbo_json_destroy(answer);
+        dbo_json_text_fini(&text);
+        dbo_json_destroy(file);
+    }
+}
+
+/* What the reference rejects, and what is no case at all: a sentence each; the others go on. */
+static void bad_cases(void **state)
+{
+    (void)state;
+    static const char head[] = "\"shared_experts\": true, \"dbo\": true, \"layers\": 1";
+    static const char *const cases[] = {"\"backend\": \"LL\", \"num_ubatches\": 1",
+                                        "\"backend\": \"LL\", \"num_ubatches\": 0",
+                                        "\"backend\": \"LL\", \"num_ubatches\": 17",
+                                        "\"backend\": \"ll\", \"num_ubatches\": 2",
+                                        "\"backend\": 3, \"num_ubatches\": 2",
+                                        "\"num_ubatches\": 2",
+                                        "\"backend\": \"HT\", \"num_ubatches\": 2, \"rocm\": 1"};
+    const size_t count = sizeof cases / sizeof *cases;
+    char text[2048] = "{\"cases\": [";
+    for (size_t i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "{%s, %s}, ", head, cases[i]);
+    }
+    size_t used = strlen(text);
+    snprintf(text + used, sizeof text - used,
+             "{%s, \"backend\": \"HT\", \"num_ubatches\": 2, \"rocm\": false}]}", head);
+    dbo_json *file = NULL;
+    dbo_json_text answered = {0};
+    assert_int_equal(dbo_json_parse(&file, text, strlen(text), NULL, NULL), DBO_OK);
+    dbo_json *answer = evaluate(dbo_json_root(file), DBO_CONTEXT_FIBER, &answered);
+    const dbo_json_value *results = dbo_json_get(dbo_json_root(answer), "results");
+    assert_int_equal(dbo_json_count(results), count + 1);
+    for (size_t i = 0; i < count; i++)
+        assert_true(dbo_json_string(dbo_json_get(dbo_json_at(results, i), "error"))[0] != '\0');
+    assert_int_equal(dbo_json_count(log_of(answer, count)), 75);
+    dbo_json_destroy(answer);
+    dbo_json_text_fini(&answered);
+    dbo_json_destroy(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(logs_are_the_references),
+        cmocka_unit_test(executors_agree),
+        cmocka_unit_test(every_op_once),
+        cmocka_unit_test(unsplit),
+        cmocka_unit_test(bad_cases),
+    };
+    return cmocka_run_group_tests_name("pingpong", tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* test_result.c: the JSON form of a result, read back; and what is null in it. */
+#include "app/say/result_text.h"
+#include "lab/files/json.h"
+#include "lab/world/result.h"
+#include "tests/support/hand_trace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A result over two hand-made low-latency traces, and the document that it gives. */
+typedef struct made {
+    dbo_trace traces[2]; /* without, with */
+    dbo_metrics metrics[2];
+    dbo_notation notation;
+    dbo_experiment experiment;
+    dbo_vote_result decision;
+    dbo_split_cost cost;
+    dbo_ubatch_slice slices[4], padded[4];
+    dbo_memory_use memory[2];
+    dbo_result result;
+    dbo_json_text text;
+    dbo_json *document;
+} made;
+
+static void make(made *m)
+{
+    memset(m, 0, sizeof *m);
+    for (uint32_t i = 0; i < 2; i++) {
+        hand h;
+        dbo_trace_init(&m->traces[i]);
+        hand_init(&h, &m->traces[i], 6, i + 1);
+        hand_ll(&h);
+        hand_end(&h);
+        assert_int_equal(dbo_metrics_compute(&m->metrics[i], &m->traces[i], 0, 0, i ? 64 : 0, NULL),
+                         DBO_OK);
+    }
+    assert_int_equal(dbo_notation_init(&m->notation, &m->traces[1], 0, 0, NULL), DBO_OK);
+    dbo_experiment_init(&m->experiment);
+    strcpy(m->experiment.name, "by hand");
+    m->decision = (dbo_vote_result){.should_ubatch = true,
+                                    .reason = DBO_VOTE_OK,
+                                    .graph_mode = DBO_GRAPH_FULL,
+                                    .num_tokens_padded = 72};
+    m->slices[0] = m->slices[2] = (dbo_ubatch_slice){0, 36, 0, 36};
+    m->slices[1] = m->slices[3] = (dbo_ubatch_slice){36, 64, 36, 64};
+    memcpy(m->padded, m->slices, sizeof m->padded);
+    m->padded[1].tok_stop = m->padded[3].tok_stop = 72;
+    m->memory[0] = (dbo_memory_use){.peak_used_bytes = 512};
+    m->memory[1] = (dbo_memory_use){1024, 2 << 20, 1 << 20, 3};
+    m->cost.total = (dbo_quantity){.value = 12.5, .present = true};
+    m->result = (dbo_result){.experiment = &m->experiment,
+                             .decision = &m->decision,
+                             .off = &m->metrics[0],
+                             .on = &m->metrics[1],
+                             .split_cost = &m->cost,
+                             .notation = &m->notation,
+                             .memory_off = &m->memory[0],
+                             .memory_on = &m->memory[1],
+                             .num_ranks = 2,
+                             .num_ubatches = 2,
+                             .slices = m->slices,
+                             .slices_padded = m->padded};
+}
+
+/* Writes and parses; keys are then looked up in the root. */
+static const dbo_json_value *document_of(made *m)
+{
+    dbo_json_writer writer;
+    dbo_json_writer_init(&writer, dbo_json_sink_text, &m->text, 1);
+    dbo_result_json(&m->result, &writer);
+    assert_int_equal(dbo_json_writer_finish(&writer, NULL), DBO_OK);
+    dbo_error err = {0};
+    if (dbo_json_parse(&m->document, m->text.bytes, m->text.length, NULL, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    return dbo_json_root(m->document);
+}
+
+static void unmake(made *m)
+{
+    dbo_json_destroy(m->document);
+    dbo_json_text_fini(&m->text);
+    dbo_notation_fini(&m->notation);
+    dbo_trace_fini(&m->traces[0]);
+    dbo_trace_fini(&m->traces[1]);
+    dbo_experiment_fini(&m->experiment);
+}
+
+static double number(const dbo_json_value *object, const char *key)
+{
+    const dbo_json_value *value = dbo_json_get(object, key);
+    assert_non_null(value);
+    return dbo_json_double(value);
+}
+
+static void split_step_has_every_key(void **state)
+{
+    (void)state;
+    made m;
+    make(&m);
+    const dbo_json_value *root = document_of(&m);
+    assert_true(number(root, "step_us") == m.metrics[1].step_us.value);
+    assert_true(number(root, "speedup") == m.metrics[0].step_us.value / m.metrics[1].step_us.value);
+    assert_true(number(root, "tokens_per_s_per_gpu") > 0);
+    const dbo_json_value *without = dbo_json_get(root, "without_dbo");
+    assert_true(number(without, "step_us") == m.metrics[0].step_us.value);
+    assert_true(dbo_json_is_null(dbo_json_get(without, "tokens_per_s_per_gpu")));
+
+    const dbo_json_value *cost = dbo_json_get(root, "split_cost_us");
+    assert_true(number(cost, "total") == 12.5);
+    assert_non_null(dbo_json_get(cost, "weights"));
+    assert_true(dbo_json_is_null(dbo_json_get(cost, "weights")));
+
+    const dbo_json_value *memory = dbo_json_get(root, "memory");
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "peak_reserved_bytes")), 2 << 20);
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "graph_bytes")), 1 << 20);
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "num_graphs")), 3);
+    memory = dbo_json_get(without, "memory");
+    assert_int_equal(dbo_json_int(dbo_json_get(memory, "peak_used_bytes")), 512);
+
+    const dbo_json_value *decision = dbo_json_get(root, "decision");
+    assert_true(dbo_json_bool(dbo_json_get(decision, "should_ubatch")));
+    assert_string_equal(dbo_json_string(dbo_json_get(decision, "reason")), "ok");
+    assert_string_equal(dbo_json_string(dbo_json_get(decision, "cudagraph_mode")), "FULL");
+    assert_int_equal(dbo_json_int(dbo_json_get(decision, "num_tokens_padded")), 72);
+
+    const dbo_json_value *slices = dbo_json_get(root, "ubatch_slices");
+    assert_int_equal(dbo_json_count(slices), 2);
+    const dbo_json_value *last = dbo_json_at(dbo_json_at(slices, 1), 1);
+    assert_int_equal(dbo_json_int(dbo_json_at(dbo_json_get(last, "tok"), 1)), 64);
+    assert_int_equal(dbo_json_int(dbo_json_at(dbo_json_get(last, "tok_padded"), 1)), 72);
+
+    const dbo_json_value *notation = dbo_json_get(root, "notation");
+    assert_string_equal(dbo_json_string(dbo_json_get(notation, "order_labels01")),
+                        "D₁ send, A0₀, A1₀, D₁ recv, D₀ send, MLP₁, D₀ recv, C₁ send, S₁, MLP₀, "
+                        "C₁ recv, C₀ send, S₀, A0₁, A1₁, C₀ recv.");
+    assert_memory_equal(dbo_json_string(dbo_json_get(notation, "comp")), "|-A0₁", 7);
+    unmake(&m);
+}
+
+static void step_that_is_not_split_has_nulls(void **state)
+{
+    (void)state;
+    made m;
+    make(&m);
+    m.result.on = NULL;
+    m.result.split_cost = NULL;
+    m.result.notation = NULL;
+    m.result.memory_off = NULL;
+    m.result.slices = m.result.slices_padded = NULL;
+    m.decision.should_ubatch = false;
+    m.decision.reason = DBO_VOTE_THRESHOLD;
+    const dbo_json_value *root = document_of(&m);
+    assert_true(number(root, "speedup") == 1.0);
+    assert_true(number(root, "step_us") == m.metrics[0].step_us.value);
+    static const char *const nulls[] = {"split_cost_us", "ubatch_slices", "notation", "memory"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_non_null(dbo_json_get(root, nulls[i]));
+        assert_true(dbo_json_is_null(dbo_json_get(root, nulls[i])));
+    }
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_result_decision(&m.result, 200, &text);
+    assert_string_equal(dbo_strbuf_text(&text),
+                        "Decision no split (threshold): the smallest rank has fewer tokens than "
+                        "the threshold; graph FULL, rank 0 runs 72 tokens, padding included\n");
+    dbo_strbuf_fini(&text);
+    unmake(&m);
+}
+
+static void printed_result_has_all_parts(void **state)
+{
+    (void)state;
+    made m;
+    make(&m);
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_result_print(&m.result, (dbo_text_style){.width = 80, .ascii = true}, &text);
+    assert_non_null(strstr(dbo_strbuf_text(&text), "Order: D_0 send, A0_1"));
+    assert_non_null(strstr(dbo_strbuf_text(&text), "Order: D_1 send, A0_0"));
+    assert_non_null(strstr(dbo_strbuf_text(&text), "exposed communication"));
+    assert_non_null(strstr(dbo_strbuf_text(&text), "hand-offs"));
+    for (const char *at = dbo_strbuf_text(&text); *at; at++)
+        assert_true((unsigned char)*at < 128);
+    dbo_strbuf_fini(&text);
+    unmake(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(split_step_has_every_key),
+        cmocka_unit_test(step_that_is_not_split_has_nulls),
+        cmocka_unit_test(printed_result_has_all_parts),
+    };
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+}

@@ -1,0 +1,440 @@
+/* test_show.c: `dbo show`: the tables say what the engine decided, and programs read back. */
+#include "app/lua/lua_load.h"
+#include "app/show/show.h"
+#include "core/base/prng.h"
+#include "lab/experiment/config_group.h"
+#include "lab/files/program_json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WORKLOADS DBO_SOURCE_DIR "/scripts/workloads/"
+
+typedef struct simulated {
+    dbo_experiment experiment;
+    dbo_outcome outcome;
+    dbo_strbuf text;
+} simulated;
+
+static void simulate(simulated *s, const char *script, const char *const *sets, uint32_t num_sets)
+{
+    char path[512];
+    dbo_error err = {0};
+    const dbo_load_options options = {.sets = sets, .num_sets = num_sets};
+    const dbo_simulate_options none = {0};
+    snprintf(path, sizeof path, WORKLOADS "%s", script);
+    if (dbo_experiment_load(&s->experiment, path, &options, &err) != DBO_OK ||
+        dbo_simulate(&s->experiment, &none, &s->outcome, &err) != DBO_OK)
+        fail_msg("%s: %s", script, err.message);
+    dbo_strbuf_init(&s->text);
+}
+
+static void simulated_fini(simulated *s)
+{
+    dbo_strbuf_fini(&s->text);
+    dbo_outcome_fini(&s->outcome);
+    dbo_experiment_fini(&s->experiment);
+}
+
+static void expect(const simulated *s, const char *words)
+{
+    if (!strstr(dbo_strbuf_text(&s->text), words))
+        fail_msg("'%s' is missing in:\n%s", words, dbo_strbuf_text(&s->text));
+}
+
+#define NUM(array) (uint32_t)(sizeof(array) / sizeof *(array))
+
+/* ---- vote ---- */
+
+static void vote_of_equal_ranks(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"layers=4"};
+    simulated s;
+    simulate(&s, "deepseek-v3-decode.lua", sets, NUM(sets));
+    dbo_show_vote(&s.outcome, &s.text);
+    expect(&s, "The vote of 128 ranks, rules seed: 7 rows");
+    expect(&s, "ranks 0-127\n0 num_tokens                     128\n");
+    expect(&s, "1 cudagraph_mode              2 FULL\n");
+    expect(&s, "6 allow_skip_drafts                1\n");
+    expect(&s, "uniform decode");
+    expect(&s, "the smallest rank has 128 tokens, not below 32, the decode threshold");
+    expect(&s, "decision   split (ok)");
+    expect(&s, "runs       128 tokens on ranks 0-127\n");
+    simulated_fini(&s);
+}
+
+/* Columns of unequal ranks, the threshold on the smallest one, a bucket that it does not fill. */
+static void vote_of_unequal_ranks(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"layers=4",
+                                       "nodes=1",
+                                       "model.num_experts=8",
+                                       "model.topk_groups=0",
+                                       "data_parallel_size=8",
+                                       "batch.num_tokens=64,64,40,64,64,64,33,64"};
+    simulated s;
+    simulate(&s, "deepseek-v3-decode.lua", sets, NUM(sets));
+    dbo_show_vote(&s.outcome, &s.text);
+    expect(&s, "ranks 0-1        rank 2     ranks 3-5        rank 6        rank 7\n"
+               "0 num_tokens                      64            40            64            33"
+               "            64\n");
+    expect(&s, "the smallest rank has 33 tokens, not below 32");
+    expect(&s, "bucket     64, the smallest capture size from 64 on\n");
+    expect(&s, "64 tokens on ranks 0-7");
+    simulated_fini(&s);
+
+    const char *const below[] = {sets[0], sets[1], sets[2],
+                                 sets[3], sets[4], "batch.num_tokens=64,64,40,64,64,64,31,64"};
+    simulate(&s, "deepseek-v3-decode.lua", below, NUM(below));
+    dbo_show_vote(&s.outcome, &s.text);
+    expect(&s, "31 tokens, below 32, the decode threshold");
+    expect(&s, "decision   no split (threshold)");
+    simulated_fini(&s);
+
+    const char *const v1[] = {sets[0],   sets[1], sets[2],
+                              sets[3],   sets[4], "batch.num_tokens=128,64,64,64,64,64,64,64",
+                              "rules=v1"};
+    simulate(&s, "deepseek-v3-decode.lua", v1, NUM(v1));
+    dbo_show_vote(&s.outcome, &s.text);
+    expect(&s, "rules v1: 4 rows");
+    expect(&s, "its last ubatch is empty, so nobody splits");
+    expect(&s, "decision   no split (empty_ubatch)");
+    simulated_fini(&s);
+}
+
+/* ---- slices, metadata ---- */
+
+static void cuts(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"layers=4", "batch.num_tokens=10000",
+                                       "batch.prompt_len=4096"};
+    simulated s;
+    simulate(&s, "deepseek-v3-prefill.lua", sets, NUM(sets));
+    dbo_show_slices(&s.outcome, &s.text);
+    expect(&s, "ranks 0-127: 10000 tokens, padded to 10000\n");
+    expect(&s, "  0       [0, 2)          [0, 5000)       [0, 2)          [0, 5000)       5000\n");
+    expect(&s, "  1       [1, 3)          [5000, 10000)   [1, 3)          [5000, 10000)   5000\n");
+    dbo_strbuf_clear(&s.text);
+    dbo_show_metadata(&s.outcome, &s.text);
+    expect(&s, "ubatch 0: requests [0, 2), 2 real; tokens [0, 5000), 5000 real; max_query_len "
+               "4096\n    query_start_loc [0, 4096, 5000]  (3)\n    seq_lens        [4096, 904]");
+    expect(&s, "query_start_loc [0, 3192, 5000]  (3)\n    seq_lens        [4096, 1808]  (2)\n"
+               "    slots           [5000, 10000) of");
+    simulated_fini(&s);
+}
+
+static void cut_of_a_step_that_is_whole(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"layers=4", "batch.num_tokens=8"};
+    simulated s;
+    simulate(&s, "deepseek-v3-decode.lua", sets, NUM(sets));
+    dbo_show_slices(&s.outcome, &s.text);
+    expect(&s, "The step is not split (threshold)");
+    expect(&s, "  0       [0, 8)          [0, 8) ");
+    dbo_strbuf_clear(&s.text);
+    dbo_show_graph(&s.outcome, &s.text);
+    expect(&s, "       8  whole                   this step");
+    expect(&s, "     128  split, if all ranks do\n");
+    simulated_fini(&s);
+}
+
+/* ---- graphs ---- */
+
+static void graphs(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"layers=4"};
+    simulated s;
+    simulate(&s, "deepseek-v3-decode.lua", sets, NUM(sets));
+    assert_int_equal(s.outcome.on.num_graphs, 1);
+    /* an ubatch's embedding and layers: dense ones of 3 ops; A0 A1 MLP S, two sends, two receives
+     */
+    assert_int_equal(s.outcome.on.graphs[0].num_nodes, 2 * (1 + 3 * 3 + 8));
+    dbo_show_graph(&s.outcome, &s.text);
+    expect(&s, "1 captured, 36 nodes, ");
+    expect(&s, "     128  split in 2              this step      36 ");
+    simulated_fini(&s);
+    simulate(&s, "deepseek-v3-prefill.lua", sets, NUM(sets));
+    dbo_show_graph(&s.outcome, &s.text);
+    expect(&s, "0 captured, 0 nodes, 0.0 MiB in their pool\ncudagraph_mode is NONE");
+    simulated_fini(&s);
+}
+
+/* ---- programs ---- */
+
+static void listing(void **state)
+{
+    (void)state;
+    simulated s;
+    dbo_error err = {0};
+    simulate(&s, "deepseek-v3-prefill.lua", NULL, 0);
+    assert_int_equal(dbo_show_program(&s.outcome, 60, true, &s.text, &err), DBO_OK);
+    expect(&s, "mlp_shared_overlap, of layers 3-60 of rank 0: 2 ubatches, 8 events, 4 transfers\n");
+    expect(&s, "  RECORD        compute_done_0      compute\n");
+    expect(&s, "  HOST_WAIT     D_0                 receive counts\n");
+    expect(&s, "  RECORD_STREAM tokens0             comm\n");
+    expect(&s, "us, behind previous_1\n");
+    dbo_strbuf_clear(&s.text);
+    assert_int_equal(dbo_show_program(&s.outcome, 0, true, &s.text, &err), DBO_OK);
+    expect(&s, "dense, of layers 0-2 of rank 0");
+    assert_int_equal(dbo_show_program(&s.outcome, 61, true, &s.text, &err), DBO_INVALID);
+    simulated_fini(&s);
+}
+
+static void same_instr(const dbo_instr *a, const dbo_instr *b)
+{
+    assert_int_equal(a->code, b->code);
+    /* where a stream means something */
+    if (a->code != DBO_CODE_YIELD && a->code != DBO_CODE_HOST_WAIT && a->code != DBO_CODE_HOOK_RUN)
+        assert_int_equal(a->stream, b->stream);
+    assert_int_equal(a->wait_event, b->wait_event);
+}
+
+/* Out and in again: the same codes, streams, durations, identities; events and handles one to one.
+ */
+static void round_trip(const char *script)
+{
+    simulated s;
+    dbo_plan plan;
+    dbo_error err = {0};
+    dbo_json_text text = {0};
+    dbo_json_writer out;
+    dbo_json *doc = NULL;
+    dbo_program_file file;
+    simulate(&s, script, NULL, 0);
+    dbo_json_writer_init(&out, dbo_json_sink_text, &text, 1);
+    assert_int_equal(dbo_show_program_json(&s.outcome, 60, &out, &err), DBO_OK);
+    assert_int_equal(dbo_json_writer_finish(&out, &err), DBO_OK);
+    assert_int_equal(dbo_json_parse(&doc, text.bytes, text.length, NULL, &err), DBO_OK);
+    if (dbo_program_json_read(dbo_json_root(doc), &file, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(dbo_outcome_plan(&s.outcome, s.outcome.rank, &plan, &err), DBO_OK);
+    const dbo_program *want = &plan.layers[plan.kind_of_layer[60]], *got = &file.program;
+    assert_int_equal(got->num_ubatches, want->num_ubatches);
+    assert_int_equal(got->num_ops, want->num_ops);
+    assert_int_equal(got->num_posts, want->num_posts);
+    assert_int_equal(file.op_names.count, got->num_ops);
+    for (uint32_t i = 0; i < want->num_ops; i++)
+        assert_true(got->ops[i].id_bits == want->ops[i].id_bits && got->ops[i].cost.fixed_ns > 0);
+    for (uint32_t i = 0; i < want->num_posts; i++)
+        assert_true(got->posts[i].id_bits == want->posts[i].id_bits &&
+                    got->posts[i].direction == want->posts[i].direction);
+    assert_int_equal(got->num_buffers, want->num_buffers);
+    for (uint32_t i = 0; i < want->num_buffers; i++) {
+        assert_string_equal(got->buffers[i].name, want->buffers[i].name);
+        assert_int_equal(got->buffers[i].pool, want->buffers[i].pool);
+        assert_int_equal(got->buffers[i].bytes, want->buffers[i].bytes);
+    }
+    for (uint32_t i = 0; i < want->num_ops; i++) {
+        const dbo_op_io *io = want->ops[i].io;
+        assert_int_equal(got->ops[i].io->num_reads, io ? io->num_reads : 0);
+        for (uint32_t k = 0; io && k < io->num_reads; k++)
+            assert_int_equal(got->ops[i].io->reads[k].buffer, io->reads[k].buffer);
+    }
+    for (uint32_t u = 0; u < want->num_ubatches; u++) {
+        assert_int_equal(got->num_instrs[u], want->num_instrs[u]);
+        for (uint32_t i = 0; i < want->num_instrs[u]; i++) {
+            const dbo_instr *a = &want->instrs[u][i], *b = &got->instrs[u][i];
+            same_instr(a, b);
+            if (a->code == DBO_CODE_RECORD || a->code == DBO_CODE_WAIT) {
+                char name[32];
+                dbo_program_event_name(want, a->index, name, sizeof name);
+                assert_string_equal(name, file.events.names[b->index]);
+            }
+        }
+    }
+    dbo_plan_fini(&plan);
+    dbo_program_file_fini(&file);
+    dbo_json_destroy(doc);
+    dbo_json_text_fini(&text);
+    simulated_fini(&s);
+}
+
+static void programs_read_back(void **state)
+{
+    (void)state;
+    round_trip("deepseek-v3-decode.lua");
+    round_trip("deepseek-v3-prefill.lua");
+}
+
+static dbo_status read_text(const char *text, dbo_program_file *file, dbo_error *err)
+{
+    dbo_json *doc = NULL;
+    dbo_status status = dbo_json_parse(&doc, text, strlen(text), NULL, err);
+    if (status == DBO_OK)
+        status = dbo_program_json_read(dbo_json_root(doc), file, err);
+    dbo_json_destroy(doc);
+    return status;
+}
+
+/* Names may be numbers; buffers, further streams, hooks and waits arrive where they belong. */
+static void files_are_read(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"num_ubatches\": 1, \"streams\": [\"compute\", \"copy\", \"comm\"],"
+        " \"buffers\": [{\"name\": \"x\", \"pool\": \"comm\"}, {\"name\": \"y\"}], \"ubatches\": [["
+        "{\"i\": \"ALLOC\", \"buffer\": \"y\", \"stream\": \"comm\"},"
+        "{\"i\": \"OP\", \"name\": \"mine\", \"kind\": \"MLP\", \"stream\": \"copy\", \"us\": 1.5,"
+        " \"sms\": 8, \"reads\": [\"x\"], \"writes\": [\"x\", \"y\"]},"
+        "{\"i\": \"RECORD\", \"event\": 7, \"stream\": \"copy\"},"
+        "{\"i\": \"A2A_POST\", \"dir\": \"combine\", \"handle\": \"h\", \"stream\": \"comm\","
+        " \"us\": 3, \"reads\": [\"y\"], \"prev_event\": 7},"
+        "{\"i\": \"HOOK_SET\", \"handle\": \"h\"}, {\"i\": \"HOOK_RUN\"},"
+        "{\"i\": \"HOST_WAIT\", \"event\": 7}, {\"i\": \"HOST_WAIT\", \"handle\": \"h\"},"
+        "{\"i\": \"OP\"}]]}";
+    dbo_program_file file = {0};
+    dbo_error err = {0};
+    if (read_text(text, &file, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    const dbo_program *p = &file.program;
+    const dbo_instr *in = p->instrs[0];
+    if (!in || !p->buffers || !p->ops || !p->posts) {
+        fail_msg("an empty program");
+        return;
+    }
+    assert_int_equal(p->num_instrs[0], 9);
+    assert_int_equal(p->num_streams, 3);
+    assert_string_equal(p->stream_names[2], "copy");
+    assert_int_equal(p->num_buffers, 2);
+    assert_int_equal(p->buffers[0].pool, DBO_STREAM_COMM);
+    assert_int_equal(p->buffers[1].pool, DBO_STREAM_COMPUTE);
+    assert_true(in[0].index == 1 && in[0].stream == DBO_STREAM_COMM);
+    const dbo_program_op *op = &p->ops[in[1].index];
+    assert_true(in[1].stream == 2 && op->cost.fixed_ns == 1500 && op->cost.fixed_sms == 8);
+    assert_true(op->io->num_reads == 1 && op->io->num_writes == 2 && op->io->writes[1].buffer == 1);
+    assert_string_equal(file.op_names.names[in[1].index], "mine");
+    assert_string_equal(file.events.names[in[2].index], "7");
+    assert_int_equal(in[3].previous, in[2].index);
+    assert_int_equal(p->posts[0].direction, DBO_A2A_COMBINE);
+    assert_int_equal(in[4].stream, DBO_STREAM_COMM); /* a hook receives where it was posted */
+    assert_true(in[6].wait_event == 1 && in[7].wait_event == 0);
+    assert_int_equal(dbo_op_id_kind(p->ops[in[8].index].id_bits), DBO_KIND_CUSTOM);
+    dbo_program_file_fini(&file);
+}
+
+static void bad_files(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"{}", "num_ubatches"},
+        {"{\"num_ubatches\": 17, \"ubatches\": []}", "num_ubatches"},
+        {"{\"num_ubatches\": 2, \"ubatches\": [[]]}", "\"ubatches\" has 1 lists"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [3]}", "list of instructions"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[3]]}", "must be an object"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"YEILD\"}]]}", "no instruction is called"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"kind\": \"MPL\"}]]}",
+         "no kind of op is called 'MPL'"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"us\": -1}]]}", "us"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"stream\": \"x\"}]]}",
+         "there is no stream 'x'"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"stream\": 9}]]}",
+         "there is no stream 9"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"WAIT\"}]]}", "event"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"A2A_POST\", \"handle\": 1,"
+         " \"dir\": \"up\"}]]}",
+         "\"dir\" is dispatch or combine"},
+        {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"ubatches\": [[{\"i\": \"FREE\","
+         " \"buffer\": \"y\"}]]}",
+         "\"buffers\" has no 'y'"},
+        {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}, {\"name\": \"x\"}],"
+         " \"ubatches\": [[]]}",
+         "two buffers are called 'x'"},
+        {"{\"num_ubatches\": 1, \"streams\": [1, 2, 3, 4, 5, 6, 7, 8, 9], \"ubatches\": [[]]}",
+         "streams"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        dbo_program_file file;
+        dbo_error err = {0};
+        assert_int_not_equal(read_text(rows[i][0], &file, &err), DBO_OK);
+        if (!strstr(err.message, rows[i][1]))
+            fail_msg("%s: %s", rows[i][0], err.message);
+    }
+}
+
+/* Bytes changed, lost and doubled: read or refused with a sentence, never harmed by. */
+static void mutated_files_do_no_harm(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {"\"OP\"",    "\"A2A_POST\"", "null", "-1",
+                                         "9",         "[]",           "{}",   "\"compute\"",
+                                         "\"event\"", "\"handle\"",   "1e99", ","};
+    static const char start[] =
+        "{\"num_ubatches\": 2, \"streams\": [\"compute\", \"x\"], \"buffers\": [{\"name\": \"b\","
+        " \"bytes\": 8}], \"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"OP\","
+        " \"us\": 1, \"reads\": [\"b\"], \"stream\": \"x\"}, {\"i\": \"YIELD\"}],"
+        " [{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": 1, \"prev_event\": 2},"
+        " {\"i\": \"HOOK_SET\", \"handle\": 1}, {\"i\": \"HOST_WAIT\", \"event\": 2}]]}";
+    dbo_prng prng;
+    uint32_t fine = 0;
+    dbo_prng_init(&prng, 1, 0);
+    for (uint32_t round = 0; round < 4000; round++) {
+        char text[1024];
+        dbo_program_file file;
+        dbo_error err = {0};
+        memcpy(text, start, sizeof start);
+        for (uint64_t n = dbo_prng_below(&prng, 3) + 1; n > 0; n--) {
+            const char *piece = pieces[dbo_prng_below(&prng, NUM(pieces))];
+            size_t at = (size_t)dbo_prng_below(&prng, strlen(text));
+            size_t lost = (size_t)dbo_prng_below(&prng, 6), length = strlen(text);
+            lost = lost > length - at ? length - at : lost;
+            memmove(text + at + strlen(piece), text + at + lost, length - at - lost + 1);
+            for (size_t i = 0; piece[i]; i++)
+                text[at + i] = piece[i];
+        }
+        if (read_text(text, &file, &err) == DBO_OK) {
+            fine++;
+            dbo_program_file_fini(&file);
+        } else {
+            assert_true(err.message[0] != '\0');
+        }
+    }
+    assert_true(fine > 0 && fine < 4000);
+}
+
+/* ---- vLLM's groups of keys ---- */
+
+static void groups_of_keys(void **state)
+{
+    (void)state;
+    dbo_error err = {0};
+    assert_true(dbo_config_group_is("parallel_config", 15));
+    assert_false(dbo_config_group_is("parallel_config", 14));
+    assert_false(dbo_config_group_is("model", 5));
+    assert_int_equal(dbo_config_group_check("parallel_config", 15, "enable_dbo=1", 10, &err),
+                     DBO_OK);
+    assert_int_equal(dbo_config_group_check("cache_config", 12, "enable_dbo", 10, &err),
+                     DBO_INVALID);
+    assert_string_equal(err.message, "enable_dbo is a key of parallel_config, not of cache_config");
+    assert_int_equal(dbo_config_group_check("parallel_config", 15, "enable_dob", 10, &err),
+                     DBO_INVALID);
+    assert_non_null(strstr(err.hint, "enable_dbo"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vote_of_equal_ranks),
+        cmocka_unit_test(vote_of_unequal_ranks),
+        cmocka_unit_test(cuts),
+        cmocka_unit_test(cut_of_a_step_that_is_whole),
+        cmocka_unit_test(graphs),
+        cmocka_unit_test(listing),
+        cmocka_unit_test(programs_read_back),
+        cmocka_unit_test(files_are_read),
+        cmocka_unit_test(bad_files),
+        cmocka_unit_test(mutated_files_do_no_harm),
+        cmocka_unit_test(groups_of_keys),
+    };
+    return cmocka_run_group_tests_name("show", tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/* test_table.c: tables of results: alignment, CSV, plots; and what scripts may do with them. */
+#include "app/lua/lua_load.h"
+#include "viz/text/table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void add(dbo_table *table, double x, double y, char *text)
+{
+    dbo_error err = {0};
+    assert_int_equal(dbo_table_add_row(table, &err), DBO_OK);
+    dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = x};
+    assert_int_equal(dbo_table_put(table, 0, cell, &err), DBO_OK);
+    cell.number = y;
+    assert_int_equal(dbo_table_put(table, 1, cell, &err), DBO_OK);
+    cell = (dbo_cell){.kind = DBO_CELL_TEXT, .text = text};
+    if (text)
+        assert_int_equal(dbo_table_put(table, 2, cell, &err), DBO_OK);
+}
+
+static void make(dbo_table *table)
+{
+    dbo_error err = {0};
+    *table = (dbo_table){0};
+    assert_int_equal(dbo_table_add_column(table, "tokens", -1, &err), DBO_OK);
+    assert_int_equal(dbo_table_add_column(table, "µs", -1, &err), DBO_OK);
+    assert_int_equal(dbo_table_add_column(table, "why", -1, &err), DBO_OK);
+    add(table, 8, 1.5, "o₁k");
+    add(table, 64, 12, "a, \"b\"");
+    add(table, 512, 3, NULL);
+}
+
+static void columns_line_up(void **state)
+{
+    (void)state;
+    dbo_table table;
+    dbo_strbuf out;
+    make(&table);
+    dbo_strbuf_init(&out);
+    dbo_table_print(&table, false, &out);
+    assert_string_equal(dbo_strbuf_text(&out), "tokens     µs  why\n"
+                                               "──────  ─────  ──────\n"
+                                               "     8   1.50  o₁k\n"
+                                               "    64  12.00  a, \"b\"\n"
+                                               "   512   3.00  -\n");
+    dbo_strbuf_clear(&out);
+    assert_int_equal(dbo_table_set_title(&table, "T", NULL), DBO_OK);
+    table.columns[1].decimals = 1;
+    dbo_table_print(&table, true, &out);
+    assert_string_equal(dbo_strbuf_text(&out), "T\n"
+                                               "tokens    µs  why\n"
+                                               "------  ----  ------\n"
+                                               "     8   1.5  o₁k\n"
+                                               "    64  12.0  a, \"b\"\n"
+                                               "   512   3.0  -\n");
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+}
+
+static void csv_is_quoted(void **state)
+{
+    (void)state;
+    dbo_table table;
+    dbo_strbuf out;
+    make(&table);
+    dbo_strbuf_init(&out);
+    dbo_table_csv(&table, &out);
+    assert_string_equal(dbo_strbuf_text(&out),
+                        "tokens,µs,why\n8,1.5,o₁k\n64,12,\"a, \"\"b\"\"\"\n512,3,\n");
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+}
+
+static void plots_are_drawn(void **state)
+{
+    (void)state;
+    dbo_table table;
+    dbo_strbuf out;
+    dbo_error err = {0};
+    make(&table);
+    dbo_strbuf_init(&out);
+    dbo_plot plot = {
+        .log_x = true, .ascii = true, .num_series = 1, .series = {1}, .width = 21, .height = 4};
+    assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_OK);
+    assert_string_equal(dbo_strbuf_text(&out), "           * µs\n"
+                                               "        12 +        ..*..\n"
+                                               "         8 +    .....   ......\n"
+                                               "         4 +.....            ...*\n"
+                                               "         0 +*\n"
+                                               "           +---------------------\n"
+                                               "            8  tokens (equal ratios) 512\n");
+    dbo_strbuf_clear(&out);
+    plot = (dbo_plot){.kind = DBO_PLOT_BAR, .num_series = 1, .series = {1}, .width = 10};
+    assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_OK);
+    assert_string_equal(dbo_strbuf_text(&out), "µs by tokens\n"
+                                               "  8 │█▎ 1.50\n"
+                                               " 64 │██████████ 12.00\n"
+                                               "512 │██▌ 3.00\n");
+    plot.num_series = 0;
+    assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_INVALID);
+    plot = (dbo_plot){.num_series = 1, .series = {2}};
+    assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_INVALID);
+    assert_string_equal(err.message, "there is no row with numbers to plot");
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+}
+
+/* The distance of two finite numbers, and their ratio, need not be finite. */
+static void plots_of_huge_numbers_stay_inside(void **state)
+{
+    (void)state;
+    static const double numbers[][2] = {{5e-324, 1e308}, {1, -1e308}, {1e308, 1e308}};
+    dbo_table table = {0};
+    dbo_strbuf out;
+    dbo_error err = {0};
+    assert_int_equal(dbo_table_add_column(&table, "x", -1, &err), DBO_OK);
+    assert_int_equal(dbo_table_add_column(&table, "y", -1, &err), DBO_OK);
+    for (uint32_t r = 0; r < 3; r++) {
+        assert_int_equal(dbo_table_add_row(&table, &err), DBO_OK);
+        for (uint32_t c = 0; c < 2; c++) {
+            const dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = numbers[r][c]};
+            assert_int_equal(dbo_table_put(&table, c, cell, &err), DBO_OK);
+        }
+    }
+    dbo_strbuf_init(&out);
+    const dbo_plot plot = {
+        .log_x = true, .ascii = true, .num_series = 1, .series = {1}, .width = 21, .height = 4};
+    assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_OK);
+    assert_string_equal(dbo_strbuf_text(&out),
+                        "           * y\n"
+                        "    1e+308 +*.                 .*\n"
+                        " 3.33e+307 +  ....         ....\n"
+                        "-3.33e+307 +     ....   ....\n"
+                        "   -1e+308 +         .*..\n"
+                        "           +---------------------\n"
+                        "            4.9407e-324  x (equal ratios) 1e+308\n");
+    dbo_strbuf_clear(&out);
+    dbo_table_csv(&table, &out);
+    dbo_table_print(&table, true, &out);
+    assert_non_null(strstr(dbo_strbuf_text(&out), "1e+308"));
+    assert_true(dbo_text_columns(dbo_strbuf_text(&out)) < 200);
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+}
+
+/* ---- from scripts ---- */
+
+/* Runs a script that only prints; what it printed, or its error's sentence. */
+static const char *run(const char *text, bool ascii)
+{
+    static char printed[4096];
+    char path[] = "/tmp/dbo-test-table-XXXXXX";
+    dbo_error err = {0};
+    dbo_experiment none;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    close(file);
+    FILE *out = tmpfile();
+    dbo_load_options options = {.may_return_nothing = true, .ascii = ascii};
+    options.limits.print_to = out;
+    dbo_status status = dbo_experiment_load(&none, path, &options, &err);
+    unlink(path);
+    rewind(out);
+    size_t length = fread(printed, 1, sizeof printed - 1, out);
+    printed[length] = '\0';
+    fclose(out);
+    if (status != DBO_OK)
+        snprintf(printed, sizeof printed, "%s", strstr(err.message, ":") + 1);
+    return printed;
+}
+
+#define HEAD "local t = require('dbo').table { columns = { 'a', { name = 'b', decimals = 2 } } }\n"
+
+static void scripts_fill_tables(void **state)
+{
+    (void)state;
+    assert_string_equal(run(HEAD "t:add { 1, 2 } t:add { b = true } t:add { nil, 0.125 }\n"
+                                 "t:print() print(#t) print(t:csv())\n",
+                            true),
+                        "a  b\n-  ----\n1  2.00\n-  yes\n-  0.12\n3\na,b\n1,2\n,yes\n,0.125\n\n");
+    assert_string_equal(run(HEAD "t:add { 1, 4 } t:add { 2, 2 }\n"
+                                 "t:plot { x = 'a', y = 'b', kind = 'bar', width = 10 }\n",
+                            true),
+                        "b by a\n1 |########## 4.00\n2 |##### 2.00\n");
+    assert_string_equal(run(HEAD "t:add { 1, 2, 3 }\n", false),
+                        "2: a row has 3 values, but the table 2 columns");
+    assert_string_equal(run(HEAD "t:add { c = 2 }\n", false),
+                        "2: unknown key 'c' in the table, did you mean 'a'?");
+    assert_string_equal(run(HEAD "t.print()\n", false),
+                        "2: the methods of a table are called with a colon: t:print()");
+    assert_string_equal(run(HEAD "t:plot { x = 'a', y = 'c' }\n", false),
+                        "2: y: the table has no column 'c'");
+    assert_string_equal(run(HEAD "t:plot { x = 'a', y = 'b', kind = 'pie' }\n", false),
+                        "2: kind must be one of \"line\", \"bar\", got string \"pie\"");
+    assert_string_equal(run("require('dbo').table { columns = {} }\n", false),
+                        "1: dbo.table needs columns");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_line_up),     cmocka_unit_test(csv_is_quoted),
+        cmocka_unit_test(plots_are_drawn),     cmocka_unit_test(plots_of_huge_numbers_stay_inside),
+        cmocka_unit_test(scripts_fill_tables),
+    };
+    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* test_check_schedules.c: the built-in schedules are right: no order of completion does harm. And
+ * they are right because of what they do: without record_stream they are not. */
+#include "core/check/order/check.h"
+#include "core/program/builders.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define LAYERS 3u
+
+typedef struct stack { /* embedding, a dense layer, layers with experts */
+    dbo_layer_costs costs[4];
+    dbo_program programs[LAYERS + 2];
+    const dbo_program *sequence[LAYERS + 2];
+    uint32_t count;
+} stack;
+
+static void append(stack *s, dbo_builder_fn build, const dbo_build_options *options)
+{
+    dbo_error err = {0};
+    if (build(s->costs, options, &s->programs[s->count], &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    s->sequence[s->count] = &s->programs[s->count];
+    s->count++;
+}
+
+/* `without`: kinds of ops that the layers lack, by bit. */
+static void build(stack *s, dbo_builder_fn layer, const dbo_build_options *options,
+                  uint32_t without, bool quant_late)
+{
+    int64_t ns[DBO_KIND_COUNT];
+    memset(s, 0, sizeof *s);
+    for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++)
+        ns[kind] = without >> kind & 1u ? -1 : 100;
+    for (uint32_t u = 0; u < 4; u++) {
+        dbo_layer_costs_fixed(ns, 0, &s->costs[u]);
+        s->costs[u].quant_late = quant_late;
+    }
+    append(s, dbo_build_embed, options);
+    append(s, dbo_build_dense, options);
+    for (uint32_t i = 0; i < LAYERS; i++)
+        append(s, layer, options);
+}
+
+static void unbuild(stack *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        dbo_program_fini(&s->programs[i]);
+}
+
+static void check(stack *s, dbo_findings *findings)
+{
+    dbo_error err = {0};
+    uint32_t orders = 0;
+    dbo_findings_init(findings);
+    if (dbo_check_sequence(s->sequence, s->count, NULL, findings, &orders, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(orders, 1);
+}
+
+static void must_be_right(dbo_builder_fn layer, const dbo_build_options *options, uint32_t without,
+                          bool quant_late)
+{
+    stack s;
+    dbo_findings findings;
+    build(&s, layer, options, without, quant_late);
+    check(&s, &findings);
+    for (uint32_t i = 0; i < findings.count; i++)
+        printf("%s N=%u: %s: %s\n", s.programs[s.count - 1].name, options->num_ubatches,
+               dbo_finding_kind_name(findings.items[i].kind), findings.items[i].what);
+    assert_int_equal(findings.count, 0);
+    dbo_findings_fini(&findings);
+    unbuild(&s);
+}
+
+#define WITHOUT(kind) (1u << DBO_KIND_##kind)
+
+static void for_all_layers(dbo_builder_fn layer, const dbo_build_options *options)
+{
+    static const uint32_t without[] = {0,
+                                       WITHOUT(SHARED),
+                                       WITHOUT(QUANT),
+                                       WITHOUT(REDUCE),
+                                       WITHOUT(COPY) | WITHOUT(LAYOUT),
+                                       WITHOUT(H2D) | WITHOUT(QUANT),
+                                       WITHOUT(EMBED)};
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        for (int late = 0; late < 2; late++)
+            must_be_right(layer, options, without[i], late == 1);
+}
+
+static void high_throughput_is_right(void **state)
+{
+    (void)state;
+    for (uint32_t bits = 0; bits < 8; bits++)
+        for (uint32_t n = 1; n <= 4; n++) {
+            const dbo_build_options options = {.num_ubatches = n,
+                                               .host_sync = bits & 1u,
+                                               .rocm = bits & 2u,
+                                               .own_stream = bits & 4u,
+                                               .memory = true,
+                                               .record_stream = true,
+                                               .io = true};
+            for_all_layers(dbo_build_ht, &options);
+            for_all_layers(dbo_build_ht_prose, &options);
+        }
+}
+
+static void low_latency_is_right(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 4; n++) {
+        const dbo_build_options options = {
+            .num_ubatches = n, .memory = true, .record_stream = true, .io = true};
+        for_all_layers(dbo_build_ll, &options);
+    }
+}
+
+/* What the combine reads is freed at its issue; the shared expert's buffers may be next. */
+static void without_record_stream_it_is_not(void **state)
+{
+    (void)state;
+    const dbo_build_options options = {.num_ubatches = 2, .memory = true, .io = true};
+    stack s;
+    dbo_findings findings;
+    build(&s, dbo_build_ht, &options, 0, false);
+    check(&s, &findings);
+    assert_true(findings.count > 0);
+    bool named = false;
+    for (uint32_t i = 0; i < findings.count; i++) {
+        const dbo_finding *f = &findings.items[i];
+        assert_int_equal(f->kind, DBO_FINDING_USE_AFTER_FREE);
+        assert_int_equal(dbo_op_id_kind(f->ops[0]), DBO_KIND_COMBINE);
+        named = named || strcmp(f->missing_edge,
+                                "record_stream of expert_out0 on comm before its free") == 0;
+    }
+    assert_true(named);
+    dbo_findings_fini(&findings);
+    unbuild(&s);
+}
+
+/* Every wait of a schedule that orders something is missed when it goes; a layer's last one, by
+ * the layer that follows. */
+static void each_wait_is_needed(void **state)
+{
+    (void)state;
+    const dbo_build_options options = {
+        .num_ubatches = 2, .host_sync = true, .memory = true, .record_stream = true, .io = true};
+    stack s;
+    build(&s, dbo_build_ht, &options, 0, false);
+    dbo_program *layer = &s.programs[s.count - 2];
+    uint32_t waits = 0;
+    for (uint32_t i = 0; i < layer->num_instrs[1]; i++) {
+        dbo_instr *instr = &layer->instrs[1][i], kept = *instr;
+        if (kept.code != DBO_CODE_WAIT || kept.stream != DBO_STREAM_COMPUTE)
+            continue;
+        dbo_findings findings;
+        instr->code = DBO_CODE_SET_STREAM;
+        check(&s, &findings);
+        *instr = kept;
+        waits++;
+        assert_true(dbo_findings_have(&findings, DBO_FINDING_RACE));
+        dbo_findings_fini(&findings);
+    }
+    assert_int_equal(waits, 2); /* for the dispatch, and at the layer's end */
+    unbuild(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(high_throughput_is_right),
+        cmocka_unit_test(low_latency_is_right),
+        cmocka_unit_test(without_record_stream_it_is_not),
+        cmocka_unit_test(each_wait_is_needed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

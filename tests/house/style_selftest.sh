@@ -1,0 +1,39 @@
+#!/bin/sh
+# style_selftest.sh ROOT: style.sh finds each thing it is for, and nothing in a clean tree.
+set -u
+root=$(cd "$1" && pwd)
+. "$root/tests/house/selftest.sh"
+
+look() { sh "$root/tests/house/style.sh" "$tree"; }
+
+# repeat COUNT TEXT
+repeat() {
+    awk -v n="$1" -v text="$2" 'BEGIN { for (i = 0; i < n; i++) print text }'
+}
+
+fresh() {
+    rm -rf "${tree:?}"/*
+    mkdir -p "$tree/core" "$tree/sim" "$tree/viz" "$tree/app" "$tree/tests"
+    printf '#include "core/b.h"\n#include "sim/a.h"\n' >"$tree/sim/a.c"
+    printf '#include "sim/a.h"\n#include "viz/a.h"\n' >"$tree/app/a.c"
+    { echo 'void f(void)'; echo '{'; repeat 59 '    g();'; echo '}'; } >"$tree/core/a.c"
+    repeat 1 "$(repeat 100 'µ' | tr -d '\n')" >"$tree/core/b.h"
+}
+
+fresh
+expect "a clean tree" 0 '^$'
+echo '#include "viz/a.h"' >>"$tree/sim/a.c"
+expect "sideways" 1 'sim/a.c:3:.*room sim'
+echo '#include "app/a.h"' >>"$tree/core/a.c"
+expect "upwards" 1 'core/a.c:.*room core'
+echo '#include <lua.h>' >>"$tree/core/a.c"
+expect "a third party in core" 1 'core/a.c:.*plain C'
+{ echo 'void f(void)'; echo '{'; repeat 61 '    g();'; echo '}'; } >"$tree/viz/a.c"
+expect "a long function" 1 'viz/a.c:2: a function of 61'
+repeat 601 'int x;' >"$tree/tests/a.c"
+expect "a long file" 1 'tests/a.c: 601 lines'
+repeat 251 'int x;' >"$tree/app/a.h"
+expect "a long header" 1 'app/a.h: 251 lines'
+repeat 1 "$(repeat 101 'x' | tr -d '\n')" >"$tree/core/b.h"
+expect "a long line" 1 'core/b.h:1: a line of 101'
+exit "$failed"

@@ -1,0 +1,3 @@
+/* test_workloads_long.c: the same with many seeds. */
+#define WORKLOADS 4000u
+#include "tests/lab/test_workloads.c"

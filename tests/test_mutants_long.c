@@ -1,4 +1,0 @@
-/* test_mutants_long.c: test_mutants.c on many more. */
-#define MUTANTS 40000u
-// NOLINTNEXTLINE(bugprone-suspicious-include): the same tests
-#include "tests/test_mutants.c"

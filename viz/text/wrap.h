@@ -1,0 +1,28 @@
+/* wrap.h: running text in lines that fit, with what stands before it hanging out.
+ *
+ *     dbo_wrap(&out, "Batch    ", "decode, tokens a rank: 128", 80);   // a line or more
+ *
+ * Columns are characters. A word that is longer than a line is not broken. Texts come clean out of
+ * here: what a terminal could take for a command is not passed on. No state.
+ */
+#ifndef DBO_APP_WRAP_H
+#define DBO_APP_WRAP_H
+
+#include "core/base/strbuf.h"
+
+#include <stdint.h>
+
+/* Appends a line of `bytes` bytes that a file or a script may have made: what a terminal could take
+ * for a command, and what turns the direction of text, become '?', ends of lines and tabs blanks.
+ */
+void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes);
+
+/* Appends `label` and the words of `text` behind it; lines after the first begin with as many
+ * blanks as the label has columns. Ends the last line. */
+void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t width);
+
+/* Appends a document: each of its lines is a paragraph, wrapped; those that begin with a blank
+ * (examples, lists) are kept as they are. */
+void dbo_wrap_document(dbo_strbuf *out, const char *text, uint32_t width);
+
+#endif

@@ -1,0 +1,149 @@
+/* trace_json_event.c: single events of a trace file, as text. Numbers are printed from integers, so
+ * that no locale and no rounding can change a byte. */
+#include "core/trace/notation.h"
+#include "viz/trace/trace_json_impl.h"
+
+#include <inttypes.h>
+
+static void put_text(dbo_tj_writer *w, const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if (*at == '"' || *at == '\\')
+            fputc('\\', w->file);
+        if (*at < 0x20)
+            fprintf(w->file, "\\u%04x", *at);
+        else
+            fputc(*at, w->file);
+    }
+}
+
+void dbo_tj_text(dbo_tj_writer *w, const char *key, const char *text)
+{
+    fprintf(w->file, "\"%s\":\"", key);
+    put_text(w, text);
+    fputc('"', w->file);
+}
+
+void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns)
+{
+    uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
+    fprintf(w->file, ",\"%s\":%s%" PRIu64 ".%03u", key, ns < 0 ? "-" : "", size / 1000,
+            (unsigned)(size % 1000));
+}
+
+int64_t dbo_tj_cut(const dbo_tj_writer *w, int64_t ns)
+{
+    int64_t end_ns = ns < w->run->end_ns ? ns : w->run->end_ns;
+    return end_ns > w->run->start_ns ? end_ns : w->run->start_ns;
+}
+
+void dbo_tj_duration(dbo_tj_writer *w, int64_t start_ns, int64_t end_ns)
+{
+    dbo_tj_us(w, "dur", dbo_tj_cut(w, end_ns) - dbo_tj_cut(w, start_ns));
+}
+
+void dbo_tj_open(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns)
+{
+    fputs(w->has_events ? ",\n{\"name\":\"" : "\n{\"name\":\"", w->file);
+    w->has_events = true;
+    put_text(w, name);
+    fprintf(w->file, "\",\"ph\":\"%c\",\"pid\":%u,\"tid\":%u", phase, w->pid, tid);
+    dbo_tj_us(w, "ts", dbo_tj_cut(w, ns) - w->run->start_ns);
+}
+
+void dbo_tj_close(dbo_tj_writer *w)
+{
+    fputc('}', w->file);
+}
+
+void dbo_tj_metadata(dbo_tj_writer *w, const char *what, uint32_t tid, const char *name,
+                     uint32_t order)
+{
+    fputs(w->has_events ? ",\n" : "\n", w->file);
+    w->has_events = true;
+    fprintf(w->file,
+            "{\"name\":\"%s_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"", what,
+            w->pid, tid);
+    put_text(w, name);
+    fprintf(w->file,
+            "\"}},\n{\"name\":\"%s_sort_index\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":"
+            "{\"sort_index\":%u}}",
+            what, w->pid, tid, order);
+}
+
+const char *dbo_tj_op_name(dbo_tj_writer *w, dbo_op_id id, dbo_span_part part)
+{
+    static const char *const parts[] = {[DBO_SPAN_RUN] = "",
+                                        [DBO_SPAN_WAIT] = " waits",
+                                        [DBO_SPAN_SEND] = " send",
+                                        [DBO_SPAN_FLIGHT] = " flight",
+                                        [DBO_SPAN_RECV] = " recv"};
+    uint32_t kind = dbo_op_id_kind(id);
+    const char *symbol = kind < DBO_KIND_COUNT ? dbo_notation_symbol((dbo_op_kind)kind) : "?";
+    if (symbol == NULL)
+        symbol = dbo_op_kind_name((dbo_op_kind)kind);
+    dbo_strbuf_clear(&w->name);
+    if (w->num_ubatches > 1)
+        dbo_notation_label(symbol, dbo_op_id_ubatch(id), false, &w->name);
+    else
+        dbo_strbuf_add(&w->name, symbol);
+    dbo_strbuf_add(&w->name, parts[part]);
+    return dbo_strbuf_text(&w->name);
+}
+
+void dbo_tj_op_args(dbo_tj_writer *w, dbo_op_id id)
+{
+    uint32_t kind = dbo_op_id_kind(id);
+    fprintf(w->file, ",\"args\":{\"layer\":%u,\"ubatch\":%u,\"kind\":\"%s\",\"step\":%u",
+            dbo_op_id_layer(id), dbo_op_id_ubatch(id),
+            kind < DBO_KIND_COUNT ? dbo_op_kind_name((dbo_op_kind)kind) : "?", dbo_op_id_step(id));
+}
+
+static void put_end(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns)
+{
+    dbo_tj_open(w, name, phase, tid, ns);
+    fprintf(w->file, ",\"cat\":\"flow\",\"id\":%" PRIu64 "%s", w->num_arrows,
+            phase == 's' ? "" : ",\"bp\":\"e\"");
+    dbo_tj_close(w);
+}
+
+/* The tail comes first: within an instant readers keep the file's order. */
+void dbo_tj_arrow(dbo_tj_writer *w, const char *name, uint32_t from_tid, int64_t from_ns,
+                  uint32_t to_tid, int64_t to_ns)
+{
+    w->num_arrows++;
+    put_end(w, name, 's', from_tid, from_ns);
+    put_end(w, name, 'f', to_tid, to_ns);
+}
+
+void dbo_tj_arrow_end(dbo_tj_writer *w, bool begins, dbo_op_id id, uint8_t which, uint32_t tid,
+                      int64_t ns)
+{
+    uint32_t ubatch = dbo_op_id_ubatch(id);
+    dbo_tj_end *ends = w->ends[ubatch];
+    for (uint32_t i = 0; i < DBO_TJ_KEPT_ENDS; i++) {
+        dbo_tj_end *other = &ends[i];
+        if (!other->present || other->id != id || other->which != which || other->begins == begins)
+            continue;
+        if (begins)
+            dbo_tj_arrow(w, "transfer", tid, ns, other->tid, other->ns);
+        else
+            dbo_tj_arrow(w, "transfer", other->tid, other->ns, tid, ns);
+        other->present = false;
+        return;
+    }
+    ends[w->next_end[ubatch]++ % DBO_TJ_KEPT_ENDS] = (dbo_tj_end){
+        .present = true, .begins = begins, .which = which, .id = id, .tid = tid, .ns = ns};
+}
+
+bool dbo_tj_is_mine(const dbo_tj_writer *w, const dbo_span *span)
+{
+    return dbo_op_id_rank(span->id) == w->rank && span->end_ns > w->run->start_ns &&
+           span->start_ns < w->run->end_ns;
+}
+
+uint32_t dbo_tj_track_of(const dbo_span *span)
+{
+    return span->stream == DBO_NETWORK_STREAM ? DBO_TJ_STREAMS + dbo_op_id_ubatch(span->id)
+                                              : (uint32_t)span->stream;
+}
