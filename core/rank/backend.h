@@ -12,7 +12,11 @@
  *
  * where rank_main(ranks, i, err) calls fill(self, i, &seam) and dbo_rank_init. One thread calls
  * these; rank_main runs on contexts of the back end's, one rank's at a time or each on a thread of
- * its own, as the back end likes.
+ * its own, as the back end likes. The trace is pushed into by one of them at a time.
+ *
+ * Ranks are numbered from 0 among those that run here, ops, marks and sentences too; which rank of
+ * the group one is, its seam's group says. Without `group` all run here, or one of each class; with
+ * it (a process a rank) one does, and the others are met through it.
  */
 #ifndef DBO_BACKEND_H
 #define DBO_BACKEND_H
@@ -23,8 +27,10 @@
 #define DBO_BACKEND_API 1u
 
 typedef struct dbo_backend_options {
-    uint32_t num_ranks;       /* logical */
-    uint32_t num_classes;     /* of ranks that are run; 0: as many as num_ranks */
+    uint32_t num_ranks;         /* of the group */
+    const dbo_group_ops *group; /* the rank here and its peers; NULL: all of them are here */
+    void *group_self;
+    uint32_t num_classes;     /* folded: one rank of each class is run; 0: not */
     const uint32_t *class_of; /* (num_ranks) entries < num_classes; NULL: one to one; copied */
     uint32_t ep_size;         /* GPUs that an all-to-all spans; 0: as many as num_ranks */
     uint32_t gpus_per_node;   /* 0: as many as the machine joins */
@@ -46,11 +52,16 @@ typedef dbo_status (*dbo_rank_main)(void *arg, uint32_t rank, dbo_error *err);
 typedef struct dbo_backend {
     uint32_t api_version; /* DBO_BACKEND_API */
     const char *name;
+    /* Time is virtual and the same at every run: `hardware` and `exchange_ns` count, ranks can be
+     * folded and made late. Without it `delay` is NULL and num_classes is 0. */
+    bool simulated;
+    /* DBO_UNSUPPORTED: there is no such device on this machine. */
     dbo_status (*open)(const dbo_backend_options *options, void **self, dbo_error *err);
-    /* The tables of rank `rank` of those that are run; valid until close. */
+    /* The tables of rank `rank` of those that run here; valid until close. */
     dbo_status (*fill)(void *self, uint32_t rank, dbo_seam *out, dbo_error *err);
     /* Runs main(arg, i) on every rank until all have returned and their work is done. The first
-     * failure of any rank stops all and comes back. May be called again unless it has failed. */
+     * failure of any rank stops all and comes back, naming the rank if there are several. May be
+     * called again unless it has failed. */
     dbo_status (*run)(void *self, dbo_rank_main main, void *arg, dbo_error *err);
     /* Optional: stacks for executors of ranks of this world; NULL: each brings its own. */
     dbo_fiber_pool *(*pool)(void *self);
