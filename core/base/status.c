@@ -62,9 +62,9 @@ dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const c
     int length = snprintf(advice, sizeof advice, "%s", hint ? hint : "");
     if (length >= (int)sizeof advice)
         mark_cut(advice, sizeof advice);
+    *err = (dbo_error){.status = status};
     memcpy(err->message, message, strlen(message) + 1);
     memcpy(err->hint, advice, strlen(advice) + 1);
-    err->status = status;
     return status;
 }
 
@@ -73,23 +73,60 @@ dbo_status dbo_fail_memory(dbo_error *err, const char *what)
     return dbo_fail(err, DBO_NO_MEMORY, NULL, "out of memory for %s", what);
 }
 
+/* Writes outer, joint and the field one after the other into the field of `size` bytes. */
+static void put_before(char *field, size_t size, const char *outer, const char *joint)
+{
+    char inner[sizeof((dbo_error *)0)->message];
+    snprintf(inner, sizeof inner, "%s", field);
+    if (snprintf(field, size, "%s%s%s", outer, joint, inner) >= (int)size)
+        mark_cut(field, size);
+}
+
 dbo_status dbo_error_prefix(dbo_error *err, const char *format, ...)
 {
     if (!err)
         return DBO_INTERNAL;
     char prefix[sizeof err->message];
-    char message[sizeof err->message + sizeof prefix + 2];
     va_list args;
     va_start(args, format);
     format_into(prefix, sizeof prefix, format, args);
     va_end(args);
-    snprintf(message, sizeof message, "%s: %s", prefix, err->message);
-    size_t length = strlen(message);
-    if (length >= sizeof err->message) {
-        message[sizeof err->message - 1] = '\0';
-        mark_cut(message, sizeof err->message);
-        length = strlen(message);
-    }
-    memcpy(err->message, message, length + 1);
+    put_before(err->message, sizeof err->message, prefix, ": ");
     return err->status;
+}
+
+dbo_status dbo_error_key(dbo_error *err, const char *format, ...)
+{
+    if (!err)
+        return DBO_INTERNAL;
+    char outer[sizeof err->key];
+    va_list args;
+    va_start(args, format);
+    format_into(outer, sizeof outer, format, args);
+    va_end(args);
+    const char *joint = err->key[0] == '\0' || err->key[0] == '[' ? "" : ".";
+    put_before(err->key, sizeof err->key, outer, joint);
+    return err->status;
+}
+
+dbo_status dbo_error_at(dbo_error *err, const char *file, uint32_t line)
+{
+    if (!err)
+        return DBO_INTERNAL;
+    if (err->line > 0 || err->file[0] != '\0' || (!file && line == 0))
+        return err->status;
+    if (file && snprintf(err->file, sizeof err->file, "%s", file) >= (int)sizeof err->file)
+        mark_cut(err->file, sizeof err->file);
+    err->line = line;
+    if (!file)
+        return dbo_error_prefix(err, "line %u", line);
+    return line > 0 ? dbo_error_prefix(err, "%s:%u", file, line)
+                    : dbo_error_prefix(err, "%s", file);
+}
+
+dbo_status dbo_error_pass(dbo_error *err, const dbo_error *from)
+{
+    if (err)
+        *err = *from;
+    return from->status;
 }

@@ -2,18 +2,28 @@
  *
  * Every fallible function returns a dbo_status and takes a `dbo_error *err` (may be NULL). On
  * failure the status says which kind, err->message says what and where in one sentence, and
- * err->hint (may be empty) says what to do. On success err is left untouched. A library never
- * prints and never exits.
+ * err->hint (may be empty) says what to do. What a caller may need to act on is a field: which
+ * setting (key), which line of which file. Nobody takes a message apart. On success err is left
+ * untouched. A library never prints and never exits.
  *
  *     dbo_error err = {0};
  *     if (dbo_config_check(&config, &err) != DBO_OK)
  *         fprintf(stderr, "%s\n", err.message);
+ *
+ * On its way up an error gains what its makers could not know, from the inside out:
+ *
+ *     dbo_fail(err, DBO_INVALID, NULL, "a size is 0");
+ *     dbo_error_key(err, "[%u]", i);
+ *     dbo_error_key(err, "cudagraph_capture_sizes");   // key: cudagraph_capture_sizes[2]
+ *     dbo_error_at(err, "F.lua", 7);                    // message: F.lua:7: a size is 0
  *
  * Inside dbo: DBO_TRY(call) returns the status of a failing call; DBO_TRY_GOTO(call, fail) keeps
  * it in a local `dbo_status status` and jumps to a label that frees. Thread-safe: no state.
  */
 #ifndef DBO_STATUS_H
 #define DBO_STATUS_H
+
+#include <stdint.h>
 
 /* X(enumerator, short name, text) */
 #define DBO_STATUS_MAP(X)                                                      \
@@ -39,16 +49,20 @@ typedef enum dbo_status {
 
 typedef struct dbo_error {
     dbo_status status;
-    char message[512]; /* one sentence: what, where, why */
+    uint32_t line;     /* of `file`, from 1; 0: not known */
+    char message[512]; /* one sentence: what, where, why; begins with the place, if there is one */
     char hint[256];    /* what to do about it; may be empty */
+    char key[64];   /* the setting or the member of a document: "batch.num_tokens[1]"; or empty */
+    char file[128]; /* that `line` is of; or empty */
 } dbo_error;
 
 /* The short name ("invalid") and the text of a status; never NULL. */
 const char *dbo_status_name(dbo_status status);
 const char *dbo_status_text(dbo_status status);
 
-/* Fills *err (if not NULL) with status, hint (may be NULL) and the formatted message; returns
- * status. Messages longer than the field end in "..."; arguments may point into *err. */
+/* Fills *err (if not NULL) with status, hint (may be NULL) and the formatted message; key and place
+ * are empty then. Returns status. What is longer than its field ends in "..."; arguments may point
+ * into *err. */
 dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -59,6 +73,18 @@ dbo_status dbo_fail_memory(dbo_error *err, const char *what);
  * there is none: DBO_INTERNAL comes back, so a caller whose err may be NULL returns its own. */
 dbo_status dbo_error_prefix(dbo_error *err, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Puts an outer part before the key, with a dot between unless the inner one begins with '['.
+ * Returns as dbo_error_prefix does. */
+dbo_status dbo_error_key(dbo_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Where it was written: fills file (may be NULL) and line (0: not known) and puts "file:line: "
+ * before the message. An error that has a place keeps it. Returns as dbo_error_prefix does. */
+dbo_status dbo_error_at(dbo_error *err, const char *file, uint32_t line);
+
+/* Hands an error that was looked at on its way on, whole: *err = *from. Returns its status. */
+dbo_status dbo_error_pass(dbo_error *err, const dbo_error *from);
 
 #define DBO_TRY(call)                                       \
     do {                                                    \

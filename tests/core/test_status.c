@@ -101,6 +101,75 @@ static void test_arguments_may_alias(void **state)
     assert_string_equal(err.message, "outer of inner: outer of inner");
 }
 
+/* A key grows from the inside out, and is cut like a message. */
+static void test_key(void **state)
+{
+    (void)state;
+    dbo_error err = {0};
+    dbo_fail(&err, DBO_LIMIT, "look", "7 is too large");
+    assert_string_equal(err.key, "");
+    assert_int_equal(dbo_error_key(&err, "[%d]", 2), DBO_LIMIT);
+    dbo_error_key(&err, "num_tokens");
+    assert_string_equal(err.key, "num_tokens[2]");
+    dbo_error_key(&err, "%s", "batch");
+    assert_string_equal(err.key, "batch.num_tokens[2]");
+    assert_string_equal(err.message, "7 is too large");
+    assert_string_equal(err.hint, "look");
+    char outer[sizeof err.key];
+    memset(outer, 'k', sizeof outer - 1);
+    outer[sizeof outer - 1] = '\0';
+    dbo_error_key(&err, "%s", outer);
+    assert_int_equal(strlen(err.key), sizeof err.key - 1);
+    assert_string_equal(err.key + sizeof err.key - 5, "k...");
+    assert_int_equal(dbo_error_key(NULL, "x"), DBO_INTERNAL);
+    dbo_fail(&err, DBO_IO, NULL, "another"); /* a new error knows nothing of the old one's facts */
+    assert_string_equal(err.key, "");
+}
+
+static void test_place(void **state)
+{
+    (void)state;
+    dbo_error err = {0};
+    dbo_fail(&err, DBO_PARSE, NULL, "a word is missing");
+    assert_int_equal(dbo_error_at(&err, NULL, 0), DBO_PARSE); /* nothing is known */
+    assert_string_equal(err.message, "a word is missing");
+    dbo_error_at(&err, "F.lua", 7);
+    assert_string_equal(err.message, "F.lua:7: a word is missing");
+    assert_string_equal(err.file, "F.lua");
+    assert_int_equal(err.line, 7);
+    dbo_error_at(&err, "G.lua", 9); /* the first place stays */
+    assert_string_equal(err.message, "F.lua:7: a word is missing");
+    assert_int_equal(err.line, 7);
+
+    dbo_fail(&err, DBO_PARSE, NULL, "x");
+    assert_int_equal(err.line, 0);
+    dbo_error_at(&err, NULL, 3);
+    assert_string_equal(err.message, "line 3: x");
+    dbo_fail(&err, DBO_PARSE, NULL, "x");
+    dbo_error_at(&err, "dir/F.json", 0);
+    assert_string_equal(err.message, "dir/F.json: x");
+    dbo_error_at(&err, "G.lua", 9);
+    assert_string_equal(err.file, "dir/F.json");
+    assert_int_equal(err.line, 0);
+    assert_int_equal(dbo_error_at(NULL, "F.lua", 7), DBO_INTERNAL);
+}
+
+static void test_pass(void **state)
+{
+    (void)state;
+    dbo_error mine = {0}, err = {0};
+    dbo_fail(&mine, DBO_REFUSED, "look", "no");
+    dbo_error_key(&mine, "batch");
+    dbo_error_at(&mine, "F.lua", 5);
+    assert_int_equal(dbo_error_pass(&err, &mine), DBO_REFUSED);
+    assert_string_equal(err.message, "F.lua:5: no");
+    assert_string_equal(err.hint, "look");
+    assert_string_equal(err.key, "batch");
+    assert_int_equal(err.line, 5);
+    assert_int_equal(err.status, DBO_REFUSED);
+    assert_int_equal(dbo_error_pass(NULL, &mine), DBO_REFUSED);
+}
+
 static dbo_status step(int fails, dbo_error *err)
 {
     return fails ? dbo_fail(err, DBO_REFUSED, NULL, "step %d", fails) : DBO_OK;
@@ -141,6 +210,9 @@ int main(void)
         cmocka_unit_test(test_cut_keeps_characters_whole),
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_arguments_may_alias),
+        cmocka_unit_test(test_key),
+        cmocka_unit_test(test_place),
+        cmocka_unit_test(test_pass),
         cmocka_unit_test(test_try),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
