@@ -27,7 +27,7 @@ static const char *const threshold_names[] = {"rules", "sum", "vote", NULL};
 static const char *const whole_backends[] = {
     "naive", "pplx", "allgather_reducescatter", "flashinfer_all2allv", "mori", NULL};
 
-_Static_assert(sizeof(dbo_backend) == sizeof(uint32_t), "a CHOICE member has 32 bits");
+_Static_assert(sizeof(dbo_all2all_backend) == sizeof(uint32_t), "a CHOICE member has 32 bits");
 _Static_assert(sizeof(dbo_context_kind) == sizeof(uint32_t), "a CHOICE member has 32 bits");
 
 #define ROW(member, type, min, max, choices, what)                                              \

@@ -28,7 +28,11 @@
 /* What a caller may leave open. */
 typedef enum dbo_tristate { DBO_UNKNOWN = -1, DBO_FALSE = 0, DBO_TRUE = 1 } dbo_tristate;
 
-typedef enum dbo_backend { DBO_BACKEND_LL, DBO_BACKEND_HT, DBO_BACKEND_NIXL } dbo_backend;
+typedef enum dbo_all2all_backend {
+    DBO_BACKEND_LL,
+    DBO_BACKEND_HT,
+    DBO_BACKEND_NIXL
+} dbo_all2all_backend;
 
 /* What is captured; the vote's modes are dbo_graph_mode (vote.h). */
 typedef enum dbo_graphs {
@@ -60,7 +64,7 @@ typedef struct dbo_config {
     bool enable_dbo;
     uint32_t ubatch_size;
     uint32_t dbo_decode_token_threshold, dbo_prefill_token_threshold;
-    dbo_backend all2all_backend;
+    dbo_all2all_backend all2all_backend;
     uint32_t data_parallel_size, tensor_parallel_size;
     bool enable_expert_parallel;
     dbo_graphs cudagraph_mode;

@@ -181,7 +181,7 @@ static long fail_each(const char *name, work_fn work, void *arg, bool all_after,
 
 /* ---- a small run ---- */
 
-static void small_experiment(dbo_experiment *e, dbo_backend backend, dbo_graphs graphs)
+static void small_experiment(dbo_experiment *e, dbo_all2all_backend backend, dbo_graphs graphs)
 {
     dbo_prng prng;
     dbo_error err = {0};
@@ -221,7 +221,7 @@ static void runs(void **state)
     (void)state;
     static const struct {
         const char *name;
-        dbo_backend backend;
+        dbo_all2all_backend backend;
         dbo_graphs graphs;
         dbo_context_kind executor;
     } forms[] = {
@@ -305,7 +305,7 @@ static void checks(void **state)
     (void)state;
     static const struct {
         const char *fault;
-        dbo_backend backend;
+        dbo_all2all_backend backend;
         dbo_graphs graphs;
     } forms[] = {
         {"event-after-yield", DBO_BACKEND_HT, DBO_GRAPHS_NONE},

@@ -2,11 +2,11 @@
  * no bit, whoever is idle, wherever requests are cut, whatever ops take, in whichever contexts. */
 #include "tests/support/numeric_world.h"
 
-static const dbo_backend backends[] = {DBO_BACKEND_HT, DBO_BACKEND_LL};
+static const dbo_all2all_backend backends[] = {DBO_BACKEND_HT, DBO_BACKEND_LL};
 
 #define EACH_BACKEND(b) for (uint32_t b = 0; (b) < 2; (b)++)
 
-static void begin(scene *s, dbo_backend backend, uint32_t ranks, uint32_t ubatches)
+static void begin(scene *s, dbo_all2all_backend backend, uint32_t ranks, uint32_t ubatches)
 {
     scene_init(s, backend, ranks);
     s->config.enable_dbo = false;

@@ -42,7 +42,7 @@ static dbo_status cut(void *self, const dbo_step_view *step, dbo_plan *plan, dbo
 }
 
 /* Prompts cut in half, on both ranks. */
-static void open_scene(scene *s, dbo_backend backend)
+static void open_scene(scene *s, dbo_all2all_backend backend)
 {
     scene_init(s, backend, 2);
     for (uint32_t r = 0; r < 2; r++) {

@@ -62,7 +62,7 @@ static inline dbo_status scene_durations(void *self, const dbo_step_view *step, 
     return DBO_OK;
 }
 
-static inline void scene_init(scene *s, dbo_backend backend, uint32_t ranks)
+static inline void scene_init(scene *s, dbo_all2all_backend backend, uint32_t ranks)
 {
     memset(s, 0, sizeof *s);
     dbo_config_init(&s->config);

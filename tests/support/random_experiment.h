@@ -114,7 +114,7 @@ static inline void random_config(dbo_prng *prng, dbo_config *config)
         config->enable_dbo = true;
     config->dbo_decode_token_threshold = RANDOM_OF(prng, 4, 8, 32);
     config->dbo_prefill_token_threshold = RANDOM_OF(prng, 4, 64, 300);
-    config->all2all_backend = (dbo_backend)dbo_prng_below(prng, 3);
+    config->all2all_backend = (dbo_all2all_backend)dbo_prng_below(prng, 3);
     config->enable_expert_parallel = !random_one_in(prng, 12);
     config->cudagraph_mode = (dbo_graphs)dbo_prng_below(prng, 5);
     config->max_num_seqs = 1024;
