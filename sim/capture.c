@@ -48,7 +48,7 @@ static uint32_t index_in(const sim_capture *capture, dbo_stream stream)
     return i;
 }
 
-bool sim_captures(const sim_rank *rank, dbo_stream stream)
+bool dbo_sim_captures(const sim_rank *rank, dbo_stream stream)
 {
     return rank->capture && index_in(rank->capture, stream) < rank->capture->num_streams;
 }
@@ -56,7 +56,7 @@ bool sim_captures(const sim_rank *rank, dbo_stream stream)
 static void free_nodes(capture_node *nodes, uint32_t count)
 {
     for (uint32_t i = 0; i < count && nodes; i++)
-        sim_numeric_destroy(nodes[i].rows);
+        dbo_sim_numeric_destroy(nodes[i].rows);
     free(nodes);
 }
 
@@ -77,7 +77,7 @@ static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item
         uint32_t cap = c->cap_nodes ? c->cap_nodes * 2 : 256;
         capture_node *grown = cap > c->cap_nodes ? realloc(c->nodes, cap * sizeof *grown) : NULL;
         if (!grown)
-            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
         c->nodes = grown;
         c->cap_nodes = cap;
     }
@@ -90,19 +90,19 @@ static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item
     return DBO_OK;
 }
 
-dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
-                            const sim_transfer *transfer, sim_numeric *rows)
+dbo_status dbo_sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
+                                const sim_transfer *transfer, sim_numeric *rows)
 {
     return add_node(rank, index_in(rank->capture, stream), item, transfer, rows);
 }
 
-uint32_t sim_capture_post(sim_rank *rank, uint32_t slot)
+uint32_t dbo_sim_capture_post(sim_rank *rank, uint32_t slot)
 {
     return rank->capture->posts[slot]++;
 }
 
-const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
-                                          dbo_op_id *id, bool *moves)
+const sim_transfer *dbo_sim_captured_transfer(const sim_rank *rank, uint32_t slot,
+                                              uint32_t sequence, dbo_op_id *id, bool *moves)
 {
     const sim_capture *c = rank->capture;
     for (uint32_t i = c->num_nodes; i-- > 0;) {
@@ -120,7 +120,8 @@ const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, u
     return NULL;
 }
 
-dbo_status sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream)
+dbo_status dbo_sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence,
+                                  dbo_stream stream)
 {
     const sim_capture *c = rank->capture;
     uint32_t index = index_in(c, stream);
@@ -128,11 +129,11 @@ dbo_status sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence, 
         if (c->nodes[i].item.kind == SIM_MEET && c->nodes[i].item.slot == slot &&
             c->nodes[i].item.sequence == sequence && c->nodes[i].stream == index)
             return DBO_OK;
-    return sim_refuse(rank, DBO_UNSUPPORTED,
-                      "in a capture, a transfer is finished on another stream than its post's");
+    return dbo_sim_refuse(rank, DBO_UNSUPPORTED,
+                          "in a capture, a transfer is finished on another stream than its post's");
 }
 
-dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream)
+dbo_status dbo_sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream)
 {
     sim_capture *c = rank->capture;
     if (c->num_records == c->cap_records) {
@@ -140,7 +141,7 @@ dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream
         capture_record *grown =
             cap > c->cap_records ? realloc(c->records, cap * sizeof *grown) : NULL;
         if (!grown)
-            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
         c->records = grown;
         c->cap_records = cap;
     }
@@ -155,7 +156,7 @@ dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream
     return DBO_OK;
 }
 
-dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
+dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
 {
     sim_capture *c = rank->capture;
     const sim_event *e = &rank->events[event];
@@ -164,12 +165,14 @@ dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
     uint32_t index = index_in(c, stream);
     if (e->capture != c->id)
         return index == c->num_streams
-                   ? sim_refuse(rank, DBO_REFUSED, "an event of an earlier capture is waited for")
-                   : sim_refuse(
+                   ? dbo_sim_refuse(rank, DBO_REFUSED,
+                                    "an event of an earlier capture is waited for")
+                   : dbo_sim_refuse(
                          rank, DBO_REFUSED,
                          "a captured stream waits for an event recorded outside the capture");
     if (index == DBO_MAX_STREAMS)
-        return sim_refuse(rank, DBO_LIMIT, "more than %u streams in a capture", DBO_MAX_STREAMS);
+        return dbo_sim_refuse(rank, DBO_LIMIT, "more than %u streams in a capture",
+                              DBO_MAX_STREAMS);
     if (index == c->num_streams)
         c->streams[c->num_streams++] = stream;
     const capture_record *record = &c->records[e->record];
@@ -186,10 +189,10 @@ static dbo_status graph_begin(void *self, dbo_stream stream)
 {
     sim_rank *rank = self;
     if (rank->capture)
-        return sim_refuse(rank, DBO_REFUSED, "a capture begins inside another");
+        return dbo_sim_refuse(rank, DBO_REFUSED, "a capture begins inside another");
     rank->capture = calloc(1, sizeof *rank->capture);
     if (!rank->capture)
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
     rank->capture->id = ++rank->num_captures;
     rank->capture->streams[0] = stream;
     rank->capture->num_streams = 1;
@@ -223,16 +226,16 @@ static dbo_status instantiate(sim_rank *rank, sim_capture *c, dbo_graph *out)
     size_t bytes = (rank->num_graphs + 1) * sizeof(sim_graph *); /* NOLINT(bugprone-sizeof-*) */
     sim_graph **grown = realloc(rank->graphs, bytes);
     if (!grown)
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
     rank->graphs = grown;
     sim_graph *graph = calloc(1, sizeof *graph);
     if (!graph)
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
     for (uint32_t i = 1; i < c->num_streams; i++) {
-        graph->entities[i] = sim_stream_create(rank->sim, rank->id, c->streams[i], &error);
+        graph->entities[i] = dbo_sim_stream_create(rank->sim, rank->id, c->streams[i], &error);
         if (graph->entities[i] == SIM_NONE) {
             free(graph);
-            return sim_refuse(rank, error.status, "%s", error.message);
+            return dbo_sim_refuse(rank, error.status, "%s", error.message);
         }
     }
     graph->num_streams = c->num_streams;
@@ -255,15 +258,16 @@ static dbo_status graph_end(void *self, dbo_graph *out)
     sim_rank *rank = self;
     sim_capture *c = rank->capture;
     if (!c)
-        return sim_refuse(rank, DBO_REFUSED, "a capture ends that has not begun");
+        return dbo_sim_refuse(rank, DBO_REFUSED, "a capture ends that has not begun");
     rank->capture = NULL;
     uint32_t loose = unjoined(c);
     dbo_status status =
         loose < c->num_streams
-            ? sim_refuse(rank, DBO_REFUSED,
-                         "the capture ends while stream %u has not rejoined: stream %u does not "
-                         "wait for its last work",
-                         c->streams[loose], c->streams[0])
+            ? dbo_sim_refuse(
+                  rank, DBO_REFUSED,
+                  "the capture ends while stream %u has not rejoined: stream %u does not "
+                  "wait for its last work",
+                  c->streams[loose], c->streams[0])
             : instantiate(rank, c, out);
     capture_destroy(c);
     return status;
@@ -273,9 +277,9 @@ static dbo_status graph_end(void *self, dbo_graph *out)
 static dbo_status repeat_rows(sim_rank *rank, const capture_node *node, sim_item *item)
 {
     sim_numeric *rows;
-    DBO_TRY(sim_numeric_repeat(rank, node->rows, item->id, &rows));
+    DBO_TRY(dbo_sim_numeric_repeat(rank, node->rows, item->id, &rows));
     if (item->kind != SIM_OP)
-        return sim_meet_rows(rank->sim, item->slot, item->sequence, rank->id, rows);
+        return dbo_sim_meet_rows(rank->sim, item->slot, item->sequence, rank->id, rows);
     item->numeric = rows;
     return DBO_OK;
 }
@@ -289,36 +293,36 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
     if (item.kind == SIM_WAIT) {
         item.count += bases[item.peer];
         item.peer = entities[item.peer];
-        return sim_enqueue_wait(sim, entities[node->stream], &item);
+        return dbo_sim_enqueue_wait(sim, entities[node->stream], &item);
     }
     item.id = (item.id & ~((uint64_t)(DBO_MAX_STEPS - 1) << 50)) | (uint64_t)step << 50;
     if (item.kind != SIM_OP)
         item.sequence += rank->posted[item.slot];
     if (item.kind == SIM_SEND || item.kind == SIM_MEET)
-        DBO_TRY(sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
-                              item.kind == SIM_SEND ? &node->transfer : NULL));
+        DBO_TRY(dbo_sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
+                                  item.kind == SIM_SEND ? &node->transfer : NULL));
     if (node->rows)
         DBO_TRY(repeat_rows(rank, node, &item));
-    return sim_enqueue(sim, entities[node->stream], &item);
+    return dbo_sim_enqueue(sim, entities[node->stream], &item);
 }
 
 static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, uint32_t step)
 {
     sim_rank *rank = self;
     if (rank->capture)
-        return sim_refuse(rank, DBO_REFUSED, "a graph is replayed inside a capture");
+        return dbo_sim_refuse(rank, DBO_REFUSED, "a graph is replayed inside a capture");
     if (number >= rank->num_graphs || !rank->graphs[number])
-        return sim_refuse(rank, DBO_INVALID, "graph %u does not exist", number);
+        return dbo_sim_refuse(rank, DBO_INVALID, "graph %u does not exist", number);
     const sim_graph *graph = rank->graphs[number];
     uint32_t entities[DBO_MAX_STREAMS] = {rank->streams[stream]};
     uint64_t bases[DBO_MAX_STREAMS];
     for (uint32_t i = 0; i < graph->num_streams; i++) {
         entities[i] = i == 0 ? entities[0] : graph->entities[i];
-        DBO_TRY(sim_flush_wait(rank, entities[i]));
+        DBO_TRY(dbo_sim_flush_wait(rank, entities[i]));
         bases[i] = rank->sim->streams[entities[i]].issued;
     }
     if (graph->takes_room)
-        DBO_TRY(sim_make_room(rank, entities[0]));
+        DBO_TRY(dbo_sim_make_room(rank, entities[0]));
     for (uint32_t i = 0; i < graph->num_nodes; i++)
         DBO_TRY(replay_node(rank, &graph->nodes[i], entities, bases, step));
     for (uint32_t slot = 0; slot < SIM_MAX_SLOTS; slot++)
@@ -336,7 +340,7 @@ static void graph_destroy(void *self, dbo_graph number)
     rank->graphs[number] = NULL;
 }
 
-const dbo_graph_ops sim_graph_table = {
+const dbo_graph_ops dbo_sim_graph_table = {
     .begin = graph_begin,
     .is_capturing = graph_is_capturing,
     .end = graph_end,
@@ -345,7 +349,7 @@ const dbo_graph_ops sim_graph_table = {
     .destroy = graph_destroy,
 };
 
-void sim_capture_fini(sim_rank *rank)
+void dbo_sim_capture_fini(sim_rank *rank)
 {
     capture_destroy(rank->capture);
     for (uint32_t i = 0; i < rank->num_graphs; i++)

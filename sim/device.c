@@ -50,14 +50,15 @@ static dbo_status device_stream_create(void *self, const char *name, dbo_stream 
     sim_rank *rank = self;
     (void)name; /* lanes are named by programs */
     if (rank->num_streams >= DBO_NETWORK_STREAM)
-        return sim_refuse(rank, DBO_LIMIT, "more than %u streams on a rank", DBO_NETWORK_STREAM);
+        return dbo_sim_refuse(rank, DBO_LIMIT, "more than %u streams on a rank",
+                              DBO_NETWORK_STREAM);
     if (!grow((void **)&rank->streams, rank->num_streams, &rank->cap_streams,
               sizeof *rank->streams))
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a stream");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a stream");
     dbo_error error = {0};
-    uint32_t entity = sim_stream_create(rank->sim, rank->id, rank->num_streams, &error);
+    uint32_t entity = dbo_sim_stream_create(rank->sim, rank->id, rank->num_streams, &error);
     if (entity == SIM_NONE)
-        return sim_refuse(rank, error.status, "%s", error.message);
+        return dbo_sim_refuse(rank, error.status, "%s", error.message);
     *out = rank->num_streams;
     rank->streams[rank->num_streams++] = entity;
     return DBO_OK;
@@ -71,7 +72,7 @@ static dbo_status device_event_create(void *self, dbo_event *out)
         i++;
     if (i == rank->num_events) {
         if (!grow((void **)&rank->events, i, &rank->cap_events, sizeof *rank->events))
-            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an event");
+            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an event");
         rank->num_events++;
     }
     rank->events[i] = (sim_event){.stream = SIM_NONE};
@@ -88,10 +89,10 @@ static void device_event_destroy(void *self, dbo_event event)
 static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
 {
     sim_rank *rank = self;
-    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream))
-        return sim_capture_record(rank, event, stream);
+    if (__builtin_expect(rank->capture != NULL, 0) && dbo_sim_captures(rank, stream))
+        return dbo_sim_capture_record(rank, event, stream);
     uint32_t entity = rank->streams[stream];
-    DBO_TRY(sim_flush_wait(rank, entity));
+    DBO_TRY(dbo_sim_flush_wait(rank, entity));
     sim_event *e = &rank->events[event];
     e->stream = entity;
     e->capture = 0;
@@ -99,24 +100,24 @@ static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
     return DBO_OK;
 }
 
-dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
+dbo_status dbo_sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
 {
     const sim_event *e = &rank->events[event];
     if (__builtin_expect(e->capture != 0 || rank->capture != NULL, 0) &&
-        (e->capture != 0 || sim_captures(rank, stream))) {
+        (e->capture != 0 || dbo_sim_captures(rank, stream))) {
         if (rank->capture)
-            return sim_capture_wait(rank, stream, event);
-        return sim_refuse(rank, DBO_REFUSED,
-                          "an event recorded in a capture is waited for after it");
+            return dbo_sim_capture_wait(rank, stream, event);
+        return dbo_sim_refuse(rank, DBO_REFUSED,
+                              "an event recorded in a capture is waited for after it");
     }
     if (e->stream == SIM_NONE || e->stream == rank->streams[stream])
         return DBO_OK;
-    return sim_issue_wait(rank, rank->streams[stream], e->stream, e->count);
+    return dbo_sim_issue_wait(rank, rank->streams[stream], e->stream, e->count);
 }
 
 static dbo_status device_wait(void *self, dbo_stream stream, dbo_event event)
 {
-    return sim_wait(self, stream, event);
+    return dbo_sim_wait(self, stream, event);
 }
 
 /* ---- launching ---- */
@@ -142,7 +143,7 @@ static dbo_status make_numeric(sim_rank *rank, const dbo_op *op, sim_numeric **o
 {
     if (!rank->sim->options.numeric || !op->io->ref)
         return DBO_OK;
-    return sim_numeric_create(rank, op->id, op->io, op->addresses, out);
+    return dbo_sim_numeric_create(rank, op->id, op->io, op->addresses, out);
 }
 
 static inline void write_op(const sim_rank *rank, const dbo_op *op, dbo_op_time time,
@@ -161,17 +162,17 @@ static inline void write_op(const sim_rank *rank, const dbo_op *op, dbo_op_time 
 static inline dbo_status issue_op(sim_rank *rank, dbo_stream stream, const dbo_op *op,
                                   dbo_op_time time, sim_numeric *numeric)
 {
-    if (__builtin_expect(rank->capture != NULL, 0) && sim_captures(rank, stream)) {
+    if (__builtin_expect(rank->capture != NULL, 0) && dbo_sim_captures(rank, stream)) {
         sim_item captured;
         write_op(rank, op, time, numeric, &captured);
-        return sim_capture_item(rank, stream, &captured, NULL, numeric);
+        return dbo_sim_capture_item(rank, stream, &captured, NULL, numeric);
     }
     uint32_t entity = rank->streams[stream];
-    sim_item *item = sim_reserve(rank, entity);
+    sim_item *item = dbo_sim_reserve(rank, entity);
     if (!item)
         return DBO_ABORTED;
     write_op(rank, op, time, numeric, item);
-    sim_queue(rank->sim, entity, item);
+    dbo_sim_queue(rank->sim, entity, item);
     return DBO_OK;
 }
 
@@ -181,8 +182,8 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
     const dbo_sim_options *options = &rank->sim->options;
     dbo_op_time time = cost_op(rank, op->cost);
     if (__builtin_expect(time.ns >= SIM_MAX_NS, 0))
-        return sim_refuse(rank, DBO_LIMIT, "an op of %.3g s takes longer than can be simulated",
-                          (double)time.ns / 1e9);
+        return dbo_sim_refuse(rank, DBO_LIMIT, "an op of %.3g s takes longer than can be simulated",
+                              (double)time.ns / 1e9);
     if (options->trace && options->trace->op_issued)
         options->trace->op_issued(options->trace_self, op->id, DBO_SPAN_RUN, stream, rank->host_ns);
     if (__builtin_expect(op->io == NULL, 1))
@@ -191,7 +192,7 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
     DBO_TRY(make_numeric(rank, op, &numeric));
     dbo_status status = issue_op(rank, stream, op, time, numeric);
     if (status != DBO_OK)
-        sim_numeric_destroy(numeric);
+        dbo_sim_numeric_destroy(numeric);
     return status;
 }
 
@@ -199,7 +200,7 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
 
 static dbo_status refuse_captured(sim_rank *rank)
 {
-    return sim_refuse(rank, DBO_REFUSED, "an event of a finished capture is asked for");
+    return dbo_sim_refuse(rank, DBO_REFUSED, "an event of a finished capture is asked for");
 }
 
 static dbo_status device_event_query(void *self, dbo_event event, bool *done)
@@ -207,7 +208,7 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
     sim_rank *rank = self;
     dbo_sim *sim = rank->sim;
     if (rank->capture)
-        return sim_refuse(rank, DBO_REFUSED, "an event is queried inside a graph capture");
+        return dbo_sim_refuse(rank, DBO_REFUSED, "an event is queried inside a graph capture");
     const sim_event *e = &rank->events[event];
     if (e->capture != 0)
         return refuse_captured(rank);
@@ -215,14 +216,14 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
     if (e->stream == SIM_NONE)
         return DBO_OK;
     const sim_stream *s = &sim->streams[e->stream];
-    int64_t end_ns = sim_end_of(s, e->count, rank->host_ns);
+    int64_t end_ns = dbo_sim_end_of(s, e->count, rank->host_ns);
     /* The world comes up to my clock; what it has not resolved by then has not happened. Without
      * memory to look at afterwards, it need not if the end must be later anyway. */
     if (end_ns == SIM_UNKNOWN && sim->world && sim->now_ns <= rank->host_ns &&
-        (sim->options.numeric || sim_earliest_end(s, e->count) <= rank->host_ns)) {
-        sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
-        DBO_TRY(sim_park(rank, SIM_AT_TIME));
-        end_ns = sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);
+        (sim->options.numeric || dbo_sim_earliest_end(s, e->count) <= rank->host_ns)) {
+        dbo_sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + rank->id);
+        DBO_TRY(dbo_sim_park(rank, SIM_AT_TIME));
+        end_ns = dbo_sim_end_of(&sim->streams[e->stream], e->count, rank->host_ns);
     }
     *done = end_ns <= rank->host_ns;
     return DBO_OK;
@@ -232,11 +233,12 @@ static dbo_status device_host_wait(void *self, dbo_event event)
 {
     sim_rank *rank = self;
     if (rank->capture)
-        return sim_refuse(rank, DBO_REFUSED, "the host waits for an event inside a graph capture");
+        return dbo_sim_refuse(rank, DBO_REFUSED,
+                              "the host waits for an event inside a graph capture");
     const sim_event *e = &rank->events[event];
     if (e->capture != 0)
         return refuse_captured(rank);
-    return e->stream == SIM_NONE ? DBO_OK : sim_host_await(rank, e->stream, e->count);
+    return e->stream == SIM_NONE ? DBO_OK : dbo_sim_host_await(rank, e->stream, e->count);
 }
 
 static dbo_status device_set_compute_sms(void *self, uint32_t sms)
@@ -304,17 +306,17 @@ static uint32_t a2a_set_sms(void *self, uint32_t sms)
 
 static dbo_status a2a_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out)
 {
-    return sim_post(self, args, out);
+    return dbo_sim_post(self, args, out);
 }
 
 static dbo_status a2a_counts(void *self, dbo_a2a_handle handle)
 {
-    return sim_counts(self, handle);
+    return dbo_sim_counts(self, handle);
 }
 
 static dbo_status a2a_finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
 {
-    return sim_finish(self, handle, stream);
+    return dbo_sim_finish(self, handle, stream);
 }
 
 static const dbo_a2a_ops a2a_table = {.caps = a2a_caps,
@@ -338,7 +340,7 @@ static uint32_t group_size(void *self)
 static dbo_status group_exchange(void *self, const char *tag, uint64_t sequence,
                                  const int32_t *column, uint32_t rows, int32_t *matrix)
 {
-    return sim_exchange(self, tag, sequence, column, rows, matrix);
+    return dbo_sim_exchange(self, tag, sequence, column, rows, matrix);
 }
 
 static const dbo_group_ops group_table = {
@@ -417,14 +419,14 @@ void dbo_sim_destroy(dbo_sim *sim)
         return;
     for (uint32_t r = 0; r < sim->num_ranks; r++) {
         sim_rank *rank = &sim->ranks[r];
-        sim_capture_fini(rank);
-        sim_mem_fini(rank);
+        dbo_sim_capture_fini(rank);
+        dbo_sim_mem_fini(rank);
         free(rank->streams);
         free(rank->events);
     }
     for (uint32_t s = 0; s < sim->num_streams; s++)
-        sim_stream_fini(&sim->streams[s]);
-    sim_comms_fini(sim);
+        dbo_sim_stream_fini(&sim->streams[s]);
+    dbo_sim_comms_fini(sim);
     dbo_fiber_pool_destroy(sim->pool);
     free(sim->streams);
     free(sim->work);
@@ -445,8 +447,8 @@ void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out)
     *out = (dbo_seam){
         .host = sim->options.hardware ? &host_table : &free_host_table,
         .device = &device_table,
-        .mem = sim->options.numeric ? &sim_mem_table : NULL,
-        .graph = &sim_graph_table,
+        .mem = sim->options.numeric ? &dbo_sim_mem_table : NULL,
+        .graph = &dbo_sim_graph_table,
         .a2a = &a2a_table,
         .group = &group_table,
         .trace = sim->options.trace,

@@ -14,11 +14,12 @@ static dbo_status check_agreement(dbo_sim *sim, const sim_rank *rank)
         if (other == rank || other->ended || other->reason != SIM_AT_EXCHANGE ||
             agrees(rank, other))
             continue;
-        return sim_fail(sim, DBO_REFUSED,
-                        "rank %u comes to exchange '%s' %llu with %u rows while rank %u waits in "
-                        "'%s' %llu with %u",
-                        rank->id, rank->tag, (unsigned long long)rank->sequence, rank->rows, r,
-                        other->tag, (unsigned long long)other->sequence, other->rows);
+        return dbo_sim_fail(
+            sim, DBO_REFUSED,
+            "rank %u comes to exchange '%s' %llu with %u rows while rank %u waits in "
+            "'%s' %llu with %u",
+            rank->id, rank->tag, (unsigned long long)rank->sequence, rank->rows, r, other->tag,
+            (unsigned long long)other->sequence, other->rows);
     }
     return DBO_OK;
 }
@@ -31,8 +32,8 @@ static void fill_matrix(dbo_sim *sim, const sim_rank *rank)
             rank->matrix[(size_t)row * size + r] = sim->ranks[sim->class_of[r]].column[row];
 }
 
-dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, const int32_t *column,
-                        uint32_t rows, int32_t *matrix)
+dbo_status dbo_sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence,
+                            const int32_t *column, uint32_t rows, int32_t *matrix)
 {
     dbo_sim *sim = rank->sim;
     rank->tag = tag;
@@ -43,7 +44,7 @@ dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, cons
     if (sim->num_arrived > 0)
         DBO_TRY(check_agreement(sim, rank));
     if (++sim->num_arrived < sim->num_ranks)
-        return sim_park(rank, SIM_AT_EXCHANGE);
+        return dbo_sim_park(rank, SIM_AT_EXCHANGE);
     sim->num_arrived = 0;
     int64_t latest = 0;
     for (uint32_t r = 0; r < sim->num_ranks; r++)
@@ -52,7 +53,7 @@ dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, cons
         fill_matrix(sim, &sim->ranks[r]);
     for (uint32_t r = 0; r < sim->num_ranks; r++)
         if (&sim->ranks[r] != rank)
-            sim_wake(sim, &sim->ranks[r], latest + sim->options.exchange_ns);
-    sim_skip(rank, latest + sim->options.exchange_ns);
+            dbo_sim_wake(sim, &sim->ranks[r], latest + sim->options.exchange_ns);
+    dbo_sim_skip(rank, latest + sim->options.exchange_ns);
     return DBO_OK;
 }

@@ -96,18 +96,18 @@ static void rebalance(dbo_sim *sim, sim_gpu *gpu)
             continue;
         s->due = due;
         if (due >= 0)
-            sim_schedule(sim, due, gpu->running[i]);
+            dbo_sim_schedule(sim, due, gpu->running[i]);
     }
 }
 
-void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
+void dbo_sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
 {
     sim_stream *s = &sim->streams[stream];
     sim_gpu *gpu = &sim->ranks[s->rank].gpu;
     progress(sim, gpu);
     if (!s->shares && gpu->num_running == SIM_MAX_RUNNING) {
-        sim_fail(sim, DBO_LIMIT, "more than %d kernels run on rank %u at once", SIM_MAX_RUNNING,
-                 s->rank);
+        dbo_sim_fail(sim, DBO_LIMIT, "more than %d kernels run on rank %u at once", SIM_MAX_RUNNING,
+                     s->rank);
         return;
     }
     if (!s->shares)
@@ -119,7 +119,7 @@ void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
     rebalance(sim, gpu);
 }
 
-void sim_share_end(dbo_sim *sim, uint32_t stream)
+void dbo_sim_share_end(dbo_sim *sim, uint32_t stream)
 {
     sim_stream *s = &sim->streams[stream];
     sim_gpu *gpu = &sim->ranks[s->rank].gpu;

@@ -60,7 +60,7 @@ static bool grow_comm(sim_comm *comm)
 static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, uint32_t rank, bool flights)
 {
     if ((!comm->meets || comm->newest - comm->oldest > comm->mask) && !grow_comm(comm))
-        return sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+        return dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
     sim_meet *meet = &comm->meets[comm->newest++ & comm->mask];
     *meet = (sim_meet){.id = id & NO_RANK_MASK,
                        .opened_by = rank,
@@ -69,50 +69,51 @@ static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, uint32_t
     if (!flights)
         return DBO_OK;
     meet->transfers = calloc(sim->num_ranks, sizeof *meet->transfers);
-    return meet->transfers ? DBO_OK : sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+    return meet->transfers ? DBO_OK
+                           : dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
 }
 
-dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
-                         uint32_t rank, const sim_transfer *transfer)
+dbo_status dbo_sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
+                             uint32_t rank, const sim_transfer *transfer)
 {
     sim_comm *comm = &sim->comms[slot];
     if (!is_live(comm, sequence))
         DBO_TRY(open_meet(sim, comm, id, rank, sim->options.transport == DBO_SIM_LL));
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (meet->id != (id & NO_RANK_MASK))
-        return sim_fail(sim, DBO_REFUSED,
-                        "rank %u posts %s of step %u, layer %u as transfer %u of ubatch %u, rank "
-                        "%u posted %s of step %u, layer %u",
-                        rank, dbo_op_kind_name(dbo_op_id_kind(id)), dbo_op_id_step(id),
-                        dbo_op_id_layer(id), sequence, slot, meet->opened_by,
-                        dbo_op_kind_name(dbo_op_id_kind(meet->id)), dbo_op_id_step(meet->id),
-                        dbo_op_id_layer(meet->id));
+        return dbo_sim_fail(
+            sim, DBO_REFUSED,
+            "rank %u posts %s of step %u, layer %u as transfer %u of ubatch %u, rank "
+            "%u posted %s of step %u, layer %u",
+            rank, dbo_op_kind_name(dbo_op_id_kind(id)), dbo_op_id_step(id), dbo_op_id_layer(id),
+            sequence, slot, meet->opened_by, dbo_op_kind_name(dbo_op_id_kind(meet->id)),
+            dbo_op_id_step(meet->id), dbo_op_id_layer(meet->id));
     if (transfer && meet->transfers)
         meet->transfers[rank] = *transfer;
     return DBO_OK;
 }
 
-dbo_status sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_t rank,
-                         sim_numeric *rows)
+dbo_status dbo_sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_t rank,
+                             sim_numeric *rows)
 {
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (!meet->rows)
         meet->rows = calloc(sim->num_ranks, sizeof(sim_numeric *)); /* NOLINT(bugprone-sizeof-*) */
     if (!meet->rows)
-        return sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+        return dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
     meet->rows[rank] = rows;
     return DBO_OK;
 }
 
-void sim_meet_deliver(dbo_sim *sim, const sim_item *item, uint32_t rank)
+void dbo_sim_meet_deliver(dbo_sim *sim, const sim_item *item, uint32_t rank)
 {
-    sim_numeric_deliver(sim, meet_at(sim, item->slot, item->sequence)->rows, rank);
+    dbo_sim_numeric_deliver(sim, meet_at(sim, item->slot, item->sequence)->rows, rank);
 }
 
 static void meet_fini(dbo_sim *sim, sim_meet *meet)
 {
     for (uint32_t r = 0; r < sim->num_ranks && meet->rows; r++)
-        sim_numeric_destroy(meet->rows[r]);
+        dbo_sim_numeric_destroy(meet->rows[r]);
     free(meet->rows);
     free(meet->transfers);
     meet->rows = NULL;
@@ -121,7 +122,7 @@ static void meet_fini(dbo_sim *sim, sim_meet *meet)
 
 /* One rank is through with it. Meets that all are through with retire in turn, once the world has
  * come to their receive counts: items may be resolved ahead of hosts that have yet to ask. */
-void sim_meet_leave(dbo_sim *sim, const sim_item *item)
+void dbo_sim_meet_leave(dbo_sim *sim, const sim_item *item)
 {
     sim_comm *comm = &sim->comms[item->slot];
     meet_at(sim, item->slot, item->sequence)->completed++;
@@ -134,7 +135,7 @@ void sim_meet_leave(dbo_sim *sim, const sim_item *item)
     }
 }
 
-void sim_comms_fini(dbo_sim *sim)
+void dbo_sim_comms_fini(dbo_sim *sim)
 {
     for (uint32_t slot = 0; slot < SIM_MAX_SLOTS; slot++) {
         sim_comm *comm = &sim->comms[slot];
@@ -153,9 +154,9 @@ static void start_member(dbo_sim *sim, const sim_meet *meet, uint32_t index)
     sim_stream *s = &sim->streams[index];
     const sim_item *head = sim_head(s);
     if (meet->start_ns > s->started)
-        sim_push_span(sim, head, DBO_SPAN_WAIT, s->number, s->started, meet->start_ns);
-    if (sim_run_head(sim, index, meet->start_ns, head->ns))
-        sim_look_at(sim, index);
+        dbo_sim_push_span(sim, head, DBO_SPAN_WAIT, s->number, s->started, meet->start_ns);
+    if (dbo_sim_run_head(sim, index, meet->start_ns, head->ns))
+        dbo_sim_look_at(sim, index);
 }
 
 static void wake_hosts(dbo_sim *sim, sim_meet *meet)
@@ -163,11 +164,11 @@ static void wake_hosts(dbo_sim *sim, sim_meet *meet)
     while (meet->first_host != SIM_NONE) {
         sim_rank *rank = &sim->ranks[meet->first_host];
         meet->first_host = rank->next_host;
-        sim_wake(sim, rank, meet->start_ns + meet->counts_ns);
+        dbo_sim_wake(sim, rank, meet->start_ns + meet->counts_ns);
     }
 }
 
-void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
+void dbo_sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
 {
     sim_stream *s = &sim->streams[index];
     sim_item *head = sim_head(s);
@@ -180,14 +181,14 @@ void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
         meet->start_ns = at_ns;
     if (++meet->arrived < sim->num_ranks) {
         if (head->sms != 0) {
-            sim_share_begin(sim, index, INT64_MAX); /* holds its SMs, moves nothing */
+            dbo_sim_share_begin(sim, index, INT64_MAX); /* holds its SMs, moves nothing */
             s->state = SIM_BLOCKED;
         }
         return;
     }
     for (uint32_t r = 0; r < sim->num_ranks && meet->rows; r++)
         if (meet->rows[r])
-            sim_numeric_take(meet->rows[r]);
+            dbo_sim_numeric_take(meet->rows[r]);
     uint32_t member = meet->first_member;
     meet->first_member = SIM_NONE;
     while (member != SIM_NONE) {
@@ -200,35 +201,35 @@ void sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
     wake_hosts(sim, meet);
 }
 
-dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle)
+dbo_status dbo_sim_counts(sim_rank *rank, dbo_a2a_handle handle)
 {
     dbo_sim *sim = rank->sim;
     if (rank->capture)
-        return sim_refuse(rank, DBO_REFUSED,
-                          "the host waits for receive counts inside a graph capture");
+        return dbo_sim_refuse(rank, DBO_REFUSED,
+                              "the host waits for receive counts inside a graph capture");
     uint32_t slot = HANDLE_SLOT(handle), sequence = sequence_of(rank, handle);
     if (handle & HANDLE_CAPTURED)
-        return sim_refuse(rank, DBO_REFUSED,
-                          "the host waits for receive counts of a transfer that was captured");
+        return dbo_sim_refuse(rank, DBO_REFUSED,
+                              "the host waits for receive counts of a transfer that was captured");
     if (!is_live(&sim->comms[slot], sequence))
         return DBO_OK; /* long through */
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (meet->arrived == sim->num_ranks) {
         int64_t known_ns = meet->start_ns + meet->counts_ns;
         if (rank->host_ns < known_ns)
-            sim_skip(rank, known_ns);
+            dbo_sim_skip(rank, known_ns);
         return DBO_OK;
     }
     rank->next_host = meet->first_host;
     meet->first_host = rank->id;
     rank->blocked_on = slot;
     rank->blocked_sequence = sequence;
-    return sim_park(rank, SIM_AT_COUNTS);
+    return dbo_sim_park(rank, SIM_AT_COUNTS);
 }
 
 /* ---- LL ---- */
 
-bool sim_has_sent(const sim_meet *meet, uint32_t rank)
+bool dbo_sim_has_sent(const sim_meet *meet, uint32_t rank)
 {
     return meet->transfers && meet->transfers[rank].sent;
 }
@@ -244,14 +245,16 @@ static void push_flights(dbo_sim *sim, const sim_meet *meet, const sim_item *lik
         flight.bytes = t->bytes;
         int64_t resumed = meet->start_ns; /* the last peer's first byte */
         if (resumed <= t->landed_ns) {
-            sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, t->sent_ns,
-                          meet->landed_ns);
+            dbo_sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, t->sent_ns,
+                              meet->landed_ns);
             continue;
         }
-        sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, t->sent_ns, t->landed_ns);
+        dbo_sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, t->sent_ns,
+                          t->landed_ns);
         flight.bytes = 0;
-        sim_push_span(sim, &flight, DBO_SPAN_WAIT, DBO_NETWORK_STREAM, t->landed_ns, resumed);
-        sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, resumed, meet->landed_ns);
+        dbo_sim_push_span(sim, &flight, DBO_SPAN_WAIT, DBO_NETWORK_STREAM, t->landed_ns, resumed);
+        dbo_sim_push_span(sim, &flight, DBO_SPAN_FLIGHT, DBO_NETWORK_STREAM, resumed,
+                          meet->landed_ns);
     }
 }
 
@@ -260,11 +263,11 @@ static void receive(dbo_sim *sim, const sim_meet *meet, uint32_t index)
 {
     const sim_stream *s = &sim->streams[index];
     int64_t at = s->started > meet->landed_ns ? s->started : meet->landed_ns;
-    if (sim_run_head(sim, index, at, sim_head(&sim->streams[index])->ns))
-        sim_look_at(sim, index);
+    if (dbo_sim_run_head(sim, index, at, sim_head(&sim->streams[index])->ns))
+        dbo_sim_look_at(sim, index);
 }
 
-void sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
+void dbo_sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
 {
     const sim_stream *s = &sim->streams[index];
     const sim_item *head = sim_head(&sim->streams[index]);
@@ -274,7 +277,7 @@ void sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
     int64_t leaves = at_ns > rank->port_free_ns ? at_ns : rank->port_free_ns;
     rank->port_free_ns = leaves + t->port_ns;
     if (meet->rows && meet->rows[s->rank])
-        sim_numeric_take(meet->rows[s->rank]);
+        dbo_sim_numeric_take(meet->rows[s->rank]);
     t->sent = true;
     t->sent_ns = at_ns;
     t->landed_ns = leaves + t->flight_ns;
@@ -294,7 +297,7 @@ void sim_send_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
     }
 }
 
-void sim_recv_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
+void dbo_sim_recv_begin(dbo_sim *sim, uint32_t index, int64_t at_ns)
 {
     sim_stream *s = &sim->streams[index];
     const sim_item *head = sim_head(s);
@@ -359,18 +362,18 @@ static dbo_status issue_transfer(sim_rank *rank, const dbo_a2a_args *args, sim_i
 {
     dbo_sim *sim = rank->sim;
     uint32_t slot = item->slot;
-    if (sim_captures(rank, args->stream)) {
-        item->sequence = sim_capture_post(rank, slot);
+    if (dbo_sim_captures(rank, args->stream)) {
+        item->sequence = dbo_sim_capture_post(rank, slot);
         *out = HANDLE(slot, item->sequence) | HANDLE_CAPTURED;
-        return sim_capture_item(rank, args->stream, item, transfer, rows);
+        return dbo_sim_capture_item(rank, args->stream, item, transfer, rows);
     }
     item->sequence = rank->posted[slot]++;
     *out = HANDLE(slot, item->sequence);
-    DBO_TRY(sim_meet_open(sim, slot, item->sequence, item->id, rank->id, transfer));
-    return rows ? sim_meet_rows(sim, slot, item->sequence, rank->id, rows) : DBO_OK;
+    DBO_TRY(dbo_sim_meet_open(sim, slot, item->sequence, item->id, rank->id, transfer));
+    return rows ? dbo_sim_meet_rows(sim, slot, item->sequence, rank->id, rows) : DBO_OK;
 }
 
-dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out)
+dbo_status dbo_sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out)
 {
     dbo_sim *sim = rank->sim;
     uint32_t slot = dbo_op_id_ubatch(args->id);
@@ -380,23 +383,23 @@ dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *ou
     int64_t counts_ns = 0;
     cost_transfer(rank, args, &item, &transfer, &counts_ns);
     if (args->previous != DBO_NO_EVENT)
-        DBO_TRY(sim_wait(rank, args->stream, args->previous));
+        DBO_TRY(dbo_sim_wait(rank, args->stream, args->previous));
     trace_issue(rank, args->id, ll ? DBO_SPAN_SEND : DBO_SPAN_RUN, args->stream);
     sim_numeric *rows = NULL;
     if (sim->options.numeric && args->io && args->io->route)
-        DBO_TRY(sim_numeric_create(rank, args->id, args->io, args->addresses, &rows));
+        DBO_TRY(dbo_sim_numeric_create(rank, args->id, args->io, args->addresses, &rows));
     item.moves = rows && !ll; /* LL: what is received is */
     dbo_status status = issue_transfer(rank, args, &item, ll ? &transfer : NULL, rows, out);
     if (status != DBO_OK) {
-        sim_numeric_destroy(rows);
+        dbo_sim_numeric_destroy(rows);
         return status;
     }
-    if (sim_captures(rank, args->stream))
+    if (dbo_sim_captures(rank, args->stream))
         return DBO_OK;
     sim_meet *meet = meet_at(sim, slot, item.sequence);
     if (meet->counts_ns < counts_ns)
         meet->counts_ns = counts_ns; /* the slowest rank's, whoever posts last */
-    return sim_issue(rank, rank->streams[args->stream], &item);
+    return dbo_sim_issue(rank, rank->streams[args->stream], &item);
 }
 
 /* HT: the data is on the stream of the post; another one that wants it waits. The place of the
@@ -411,7 +414,7 @@ static dbo_status finish_ht(sim_rank *rank, uint32_t slot, uint32_t sequence, db
             const sim_item *item = &s->ring[(n - 1) & s->mask];
             if (item->kind != SIM_MEET || item->slot != slot || item->sequence != sequence)
                 continue;
-            return i == 0 ? DBO_OK : sim_issue_wait(rank, rank->streams[stream], entity, n);
+            return i == 0 ? DBO_OK : dbo_sim_issue_wait(rank, rank->streams[stream], entity, n);
         }
     }
     return DBO_OK;
@@ -423,7 +426,7 @@ static const sim_transfer *take_transfer(sim_rank *rank, bool captured, uint32_t
 {
     dbo_sim *sim = rank->sim;
     if (captured)
-        return sim_captured_transfer(rank, slot, sequence, id, moves);
+        return dbo_sim_captured_transfer(rank, slot, sequence, id, moves);
     if (!is_live(&sim->comms[slot], sequence))
         return NULL;
     const sim_meet *meet = meet_at(sim, slot, sequence);
@@ -436,30 +439,31 @@ static const sim_transfer *take_transfer(sim_rank *rank, bool captured, uint32_t
     return transfer;
 }
 
-dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
+dbo_status dbo_sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream)
 {
-    bool captured = sim_captures(rank, stream);
+    bool captured = dbo_sim_captures(rank, stream);
     uint32_t slot = HANDLE_SLOT(handle);
     uint32_t sequence = captured ? handle & HANDLE_MASK : sequence_of(rank, handle);
     if (((handle & HANDLE_CAPTURED) != 0) != captured)
-        return sim_refuse(rank, DBO_REFUSED,
-                          captured ? "a transfer posted before a capture is finished inside it"
-                                   : "a transfer posted in a capture is finished outside of it");
+        return dbo_sim_refuse(rank, DBO_REFUSED,
+                              captured
+                                  ? "a transfer posted before a capture is finished inside it"
+                                  : "a transfer posted in a capture is finished outside of it");
     if (rank->sim->options.transport != DBO_SIM_LL)
-        return captured ? sim_capture_finish(rank, slot, sequence, stream)
+        return captured ? dbo_sim_capture_finish(rank, slot, sequence, stream)
                         : finish_ht(rank, slot, sequence, stream);
     sim_item item = {.kind = SIM_RECV, .slot = slot & 0x3fu, .sequence = sequence};
     bool moves = false;
     const sim_transfer *transfer = take_transfer(rank, captured, slot, sequence, &item.id, &moves);
     if (!transfer)
-        return sim_refuse(rank, DBO_REFUSED, "transfer %u of ubatch %u is finished twice", sequence,
-                          slot);
+        return dbo_sim_refuse(rank, DBO_REFUSED, "transfer %u of ubatch %u is finished twice",
+                              sequence, slot);
     item.moves = moves;
     item.ns = transfer->recv_ns;
     item.sms = transfer->recv_sms;
     item.bytes = transfer->bytes;
     trace_issue(rank, item.id, DBO_SPAN_RECV, stream);
     if (captured)
-        return sim_capture_item(rank, stream, &item, NULL, NULL);
-    return sim_issue(rank, rank->streams[stream], &item);
+        return dbo_sim_capture_item(rank, stream, &item, NULL, NULL);
+    return dbo_sim_issue(rank, rank->streams[stream], &item);
 }

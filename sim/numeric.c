@@ -53,13 +53,14 @@ static dbo_status find_storage(sim_rank *rank, sim_numeric *n)
         bool read = i < n->io.num_reads;
         const dbo_access *access = read ? &n->io.reads[i] : &n->io.writes[i - n->io.num_reads];
         if (!resolve(rank, n->addresses[i], 0, 0))
-            return sim_refuse(rank, DBO_INVALID,
-                              "an op that computes touches buffer %u, which has no storage",
-                              access->buffer);
+            return dbo_sim_refuse(rank, DBO_INVALID,
+                                  "an op that computes touches buffer %u, which has no storage",
+                                  access->buffer);
         n->memory[i] = resolve(rank, n->addresses[i], access->offset_bytes, access->bytes);
         if (!n->memory[i])
-            return sim_refuse(rank, DBO_INVALID,
-                              "an op that computes touches buffer %u past its end", access->buffer);
+            return dbo_sim_refuse(rank, DBO_INVALID,
+                                  "an op that computes touches buffer %u past its end",
+                                  access->buffer);
     }
     return DBO_OK;
 }
@@ -100,12 +101,12 @@ static sim_numeric *make_record(dbo_op_id id, const dbo_op_io *io)
     return n;
 }
 
-dbo_status sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
-                              const uint64_t *addresses, sim_numeric **out)
+dbo_status dbo_sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
+                                  const uint64_t *addresses, sim_numeric **out)
 {
     sim_numeric *n = make_record(id, io);
     if (!n)
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
     for (uint32_t i = 0; i < io->num_reads + io->num_writes && addresses; i++)
         n->addresses[i] = addresses[n->io.reads[i].buffer]; /* the writes follow */
     dbo_status status = find_storage(rank, n);
@@ -116,12 +117,12 @@ dbo_status sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
     return status;
 }
 
-dbo_status sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
-                              sim_numeric **out)
+dbo_status dbo_sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
+                                  sim_numeric **out)
 {
     sim_numeric *n = make_record(id, &node->io);
     if (!n)
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
     memcpy(n->addresses, node->addresses,
            (node->io.num_reads + node->io.num_writes) * sizeof *n->addresses);
     dbo_status status = find_storage(rank, n);
@@ -132,7 +133,7 @@ dbo_status sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id
     return status;
 }
 
-void sim_numeric_start(sim_numeric *n)
+void dbo_sim_numeric_start(sim_numeric *n)
 {
     void *const *memory = n->memory + n->io.num_reads;
     for (uint32_t i = 0; i < n->io.num_writes; i++) {
@@ -156,31 +157,31 @@ static void publish_changes(uint8_t *to, const uint8_t *from, const uint8_t *bef
     }
 }
 
-void sim_numeric_publish(sim_numeric *n)
+void dbo_sim_numeric_publish(sim_numeric *n)
 {
     for (uint32_t i = 0; i < n->io.num_writes; i++)
         publish_changes(n->memory[n->io.num_reads + i], n->copies[i], n->before[i],
                         n->io.writes[i].bytes);
-    sim_numeric_destroy(n);
+    dbo_sim_numeric_destroy(n);
 }
 
-void sim_numeric_take(sim_numeric *n)
+void dbo_sim_numeric_take(sim_numeric *n)
 {
     for (uint32_t i = 0; i < n->io.num_reads; i++)
         memcpy(n->copies[i], n->memory[i], n->io.reads[i].bytes);
 }
 
-dbo_status sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t rank)
+dbo_status dbo_sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t rank)
 {
     dbo_route_side *views = malloc(sim->num_ranks * sizeof *views);
     if (!views)
-        return sim_fail(sim, DBO_NO_MEMORY, "out of memory for a transfer's rows");
+        return dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for a transfer's rows");
     dbo_status status = DBO_OK;
     for (uint32_t r = 0; r < sim->num_ranks && status == DBO_OK; r++) {
         if (!sides[r])
-            status =
-                sim_fail(sim, DBO_INVALID,
-                         "rank %u moves rows in a transfer in which rank %u moves none", rank, r);
+            status = dbo_sim_fail(sim, DBO_INVALID,
+                                  "rank %u moves rows in a transfer in which rank %u moves none",
+                                  rank, r);
         else
             views[r] = (dbo_route_side){&sides[r]->route, (const void *const *)sides[r]->copies};
     }
@@ -190,7 +191,7 @@ dbo_status sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t
     return status;
 }
 
-void sim_numeric_destroy(sim_numeric *numeric)
+void dbo_sim_numeric_destroy(sim_numeric *numeric)
 {
     free(numeric);
 }
@@ -202,19 +203,19 @@ static dbo_status mem_alloc(void *self, uint64_t bytes, dbo_space space, uint64_
     sim_rank *rank = self;
     (void)space; /* one memory is simulated */
     if (bytes > UINT32_MAX)
-        return sim_refuse(rank, DBO_LIMIT, "a block of %llu bytes is too large to compute with",
-                          (unsigned long long)bytes);
+        return dbo_sim_refuse(rank, DBO_LIMIT, "a block of %llu bytes is too large to compute with",
+                              (unsigned long long)bytes);
     if (rank->num_blocks == rank->cap_blocks) {
         uint32_t cap = rank->cap_blocks ? rank->cap_blocks * 2 : 16;
         sim_block *grown = realloc(rank->blocks, cap * sizeof *grown);
         if (!grown)
-            return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
+            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
         rank->blocks = grown;
         rank->cap_blocks = cap;
     }
     uint8_t *block = calloc(1, bytes ? bytes : 1);
     if (!block)
-        return sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
     rank->blocks[rank->num_blocks++] = (sim_block){.bytes = block, .size = bytes};
     *address = (uint64_t)rank->num_blocks << 32;
     return DBO_OK;
@@ -249,9 +250,9 @@ static void *mem_ptr(void *self, uint64_t address)
     return resolve(self, address, 0, 0);
 }
 
-const dbo_mem_ops sim_mem_table = {.alloc = mem_alloc, .free = mem_free, .ptr = mem_ptr};
+const dbo_mem_ops dbo_sim_mem_table = {.alloc = mem_alloc, .free = mem_free, .ptr = mem_ptr};
 
-void sim_mem_fini(sim_rank *rank)
+void dbo_sim_mem_fini(sim_rank *rank)
 {
     for (uint32_t i = 0; i < rank->num_blocks; i++)
         free(rank->blocks[i].bytes);

@@ -166,84 +166,85 @@ struct dbo_sim {
 #define SIM_FIRST_RANK ((1u << SIM_ENTITY_BITS) - DBO_MAX_RANKS)
 
 /* world.c */
-void sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity);
-dbo_status sim_park(sim_rank *rank, sim_reason reason);
-void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns);
+void dbo_sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity);
+dbo_status dbo_sim_park(sim_rank *rank, sim_reason reason);
+void dbo_sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns);
 /* The rank's host waits for a moment that is known already: its clock goes there. */
-void sim_skip(sim_rank *rank, int64_t to_ns);
+void dbo_sim_skip(sim_rank *rank, int64_t to_ns);
 /* Stops the world with this failure (the first counts); returns its status. */
-dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
+dbo_status dbo_sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Keeps the sentence of a refused call for device.status. */
-dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
+dbo_status dbo_sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Counts calls; now and then asks whether to go on: DBO_ABORTED once the world has failed. */
-dbo_status sim_poll_now(dbo_sim *sim);
+dbo_status dbo_sim_poll_now(dbo_sim *sim);
 static inline dbo_status sim_poll(dbo_sim *sim)
 {
-    return __builtin_expect((++sim->polls & 4095) == 0, 0) ? sim_poll_now(sim) : DBO_OK;
+    return __builtin_expect((++sim->polls & 4095) == 0, 0) ? dbo_sim_poll_now(sim) : DBO_OK;
 }
 
 /* fluid.c */
-void sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns);
-void sim_share_end(dbo_sim *sim, uint32_t stream);
+void dbo_sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns);
+void dbo_sim_share_end(dbo_sim *sim, uint32_t stream);
 
 /* meet.c */
-dbo_status sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out);
-dbo_status sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream);
-dbo_status sim_counts(sim_rank *rank, dbo_a2a_handle handle);
+dbo_status dbo_sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle *out);
+dbo_status dbo_sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stream);
+dbo_status dbo_sim_counts(sim_rank *rank, dbo_a2a_handle handle);
 /* At its stream's head: a MEET comes, a SEND starts, a RECV comes. */
-void sim_meet_join(dbo_sim *sim, uint32_t stream, int64_t at_ns);
-void sim_send_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns);
-void sim_recv_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns);
-void sim_meet_leave(dbo_sim *sim, const sim_item *item); /* a MEET or RECV has completed */
+void dbo_sim_meet_join(dbo_sim *sim, uint32_t stream, int64_t at_ns);
+void dbo_sim_send_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns);
+void dbo_sim_recv_begin(dbo_sim *sim, uint32_t stream, int64_t at_ns);
+void dbo_sim_meet_leave(dbo_sim *sim, const sim_item *item); /* a MEET or RECV has completed */
 /* Opens the meet of a transfer that is being queued; LL: keeps the rank's part in it. */
-dbo_status sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
-                         uint32_t rank, const sim_transfer *transfer);
+dbo_status dbo_sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo_op_id id,
+                             uint32_t rank, const sim_transfer *transfer);
 /* Takes a rank's side of a transfer that is open: it moves rows. */
-dbo_status sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_t rank,
-                         sim_numeric *rows);
-void sim_meet_deliver(dbo_sim *sim, const sim_item *item, uint32_t rank); /* it ends there */
-bool sim_has_sent(const sim_meet *meet, uint32_t rank); /* LL: its send has begun */
-void sim_comms_fini(dbo_sim *sim);
+dbo_status dbo_sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uint32_t rank,
+                             sim_numeric *rows);
+void dbo_sim_meet_deliver(dbo_sim *sim, const sim_item *item, uint32_t rank); /* it ends there */
+bool dbo_sim_has_sent(const sim_meet *meet, uint32_t rank); /* LL: its send has begun */
+void dbo_sim_comms_fini(dbo_sim *sim);
 
 /* exchange.c */
-dbo_status sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence, const int32_t *column,
-                        uint32_t rows, int32_t *matrix);
+dbo_status dbo_sim_exchange(sim_rank *rank, const char *tag, uint64_t sequence,
+                            const int32_t *column, uint32_t rows, int32_t *matrix);
 
 /* capture.c */
-extern const dbo_graph_ops sim_graph_table;
-bool sim_captures(const sim_rank *rank, dbo_stream stream);
-dbo_status sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
-                            const sim_transfer *transfer, sim_numeric *rows);
-dbo_status sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream);
-dbo_status sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
-uint32_t sim_capture_post(sim_rank *rank, uint32_t slot); /* its number within the graph */
+extern const dbo_graph_ops dbo_sim_graph_table;
+bool dbo_sim_captures(const sim_rank *rank, dbo_stream stream);
+dbo_status dbo_sim_capture_item(sim_rank *rank, dbo_stream stream, const sim_item *item,
+                                const sim_transfer *transfer, sim_numeric *rows);
+dbo_status dbo_sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream);
+dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
+uint32_t dbo_sim_capture_post(sim_rank *rank, uint32_t slot); /* its number within the graph */
 /* LL: a transfer of the capture that has not been finished in it, or NULL. */
-const sim_transfer *sim_captured_transfer(const sim_rank *rank, uint32_t slot, uint32_t sequence,
-                                          dbo_op_id *id, bool *moves);
+const sim_transfer *dbo_sim_captured_transfer(const sim_rank *rank, uint32_t slot,
+                                              uint32_t sequence, dbo_op_id *id, bool *moves);
 /* HT: refuses unless the transfer of the capture was posted on this stream. */
-dbo_status sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream);
-void sim_capture_fini(sim_rank *rank);
+dbo_status dbo_sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequence,
+                                  dbo_stream stream);
+void dbo_sim_capture_fini(sim_rank *rank);
 
 /* device.c */
-dbo_status sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
+dbo_status dbo_sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event);
 
 /* numeric.c */
 /* The record of an op, or of a transfer with a route; refuses accesses without storage. */
-dbo_status sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
-                              const uint64_t *addresses, sim_numeric **out);
+dbo_status dbo_sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
+                                  const uint64_t *addresses, sim_numeric **out);
 /* Another one like it, of a replay. */
-dbo_status sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
-                              sim_numeric **out);
-void sim_numeric_start(sim_numeric *numeric);
-void sim_numeric_publish(sim_numeric *numeric); /* and destroys */
-void sim_numeric_take(sim_numeric *numeric);    /* a transfer's inputs, as they are now */
+dbo_status dbo_sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
+                                  sim_numeric **out);
+void dbo_sim_numeric_start(sim_numeric *numeric);
+void dbo_sim_numeric_publish(sim_numeric *numeric); /* and destroys */
+void dbo_sim_numeric_take(sim_numeric *numeric);    /* a transfer's inputs, as they are now */
 /* What `rank` gets of a transfer whose sides (one a rank) have all been taken. */
-dbo_status sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t rank);
-void sim_numeric_destroy(sim_numeric *numeric);
-extern const dbo_mem_ops sim_mem_table;
-void sim_mem_fini(sim_rank *rank);
+dbo_status dbo_sim_numeric_deliver(dbo_sim *sim, sim_numeric *const *sides, uint32_t rank);
+void dbo_sim_numeric_destroy(sim_numeric *numeric);
+extern const dbo_mem_ops dbo_sim_mem_table;
+void dbo_sim_mem_fini(sim_rank *rank);
 
 #endif

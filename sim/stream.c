@@ -31,7 +31,7 @@ static bool grow_streams(dbo_sim *sim)
     return true;
 }
 
-uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err)
+uint32_t dbo_sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err)
 {
     if (sim->num_streams >= SIM_FIRST_RANK) {
         dbo_fail(err, DBO_LIMIT, "Fold identical ranks.", "more than %u streams", SIM_FIRST_RANK);
@@ -53,16 +53,16 @@ uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_err
     return sim->num_streams++;
 }
 
-void sim_stream_fini(sim_stream *s)
+void dbo_sim_stream_fini(sim_stream *s)
 {
     for (; s->resolved != s->issued; s->resolved++) /* queued ops own their private outputs */
         if (sim_head(s)->kind == SIM_OP)
-            sim_numeric_destroy(sim_head(s)->numeric);
+            dbo_sim_numeric_destroy(sim_head(s)->numeric);
     free(s->ring);
 }
 
-void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
-                   int64_t start_ns, int64_t end_ns)
+void dbo_sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
+                       int64_t start_ns, int64_t end_ns)
 {
     if (!sim->options.trace)
         return;
@@ -78,7 +78,7 @@ void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint3
 
 /* ---- resolving ---- */
 
-void sim_look_at(dbo_sim *sim, uint32_t index)
+void dbo_sim_look_at(dbo_sim *sim, uint32_t index)
 {
     sim_stream *s = &sim->streams[index];
     s->state = SIM_READY;
@@ -103,7 +103,7 @@ static void release_waits(dbo_sim *sim, sim_stream *s)
         item->ready_ns = s->end_ns;
         s->first_wait = item->next_wait;
         if (waiting->resolved == number && waiting->state == SIM_BLOCKED)
-            sim_look_at(sim, index);
+            dbo_sim_look_at(sim, index);
     }
     s->last_wait = SIM_NO_WAIT;
     s->first_count = UINT64_MAX;
@@ -119,14 +119,14 @@ static inline void resolve(dbo_sim *sim, sim_stream *s, sim_item *head, int64_t 
     if (end_ns > sim->last_ns) {
         sim->last_ns = end_ns;
         if (__builtin_expect(end_ns >= SIM_MAX_NS, 0))
-            sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours",
-                     (double)SIM_MAX_NS / 3.6e12);
+            dbo_sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours",
+                         (double)SIM_MAX_NS / 3.6e12);
     }
     if (s->resolved >= s->first_count)
         release_waits(sim, s);
     if (__builtin_expect(s->host_count != 0, 0) && s->resolved >= s->host_count) {
         s->host_count = 0;
-        sim_wake(sim, &sim->ranks[s->rank], end_ns);
+        dbo_sim_wake(sim, &sim->ranks[s->rank], end_ns);
     }
 }
 
@@ -140,9 +140,9 @@ static const dbo_span_part part_of_kind[] = {[SIM_OP] = DBO_SPAN_RUN,
 static inline void end_head(dbo_sim *sim, sim_stream *s, int64_t start_ns, int64_t end_ns)
 {
     sim_item *head = sim_head(s);
-    sim_push_span(sim, head, part_of_kind[head->kind], s->number, start_ns, end_ns);
+    dbo_sim_push_span(sim, head, part_of_kind[head->kind], s->number, start_ns, end_ns);
     if (head->kind == SIM_MEET || head->kind == SIM_RECV)
-        sim_meet_leave(sim, head);
+        dbo_sim_meet_leave(sim, head);
     resolve(sim, s, head, end_ns);
 }
 
@@ -156,21 +156,21 @@ static void run_by_events(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_
         s->met = true;
         s->state = SIM_STARTING;
         s->due = start_ns;
-        sim_schedule(sim, start_ns, index);
+        dbo_sim_schedule(sim, start_ns, index);
         return;
     }
     s->state = SIM_RUNNING;
     if (head->kind == SIM_OP && head->numeric)
-        sim_numeric_start(head->numeric);
+        dbo_sim_numeric_start(head->numeric);
     if (sim_shares(head)) {
-        sim_share_begin(sim, index, ns);
+        dbo_sim_share_begin(sim, index, ns);
         return;
     }
     s->due = start_ns + ns;
-    sim_schedule(sim, s->due, index);
+    dbo_sim_schedule(sim, s->due, index);
 }
 
-bool sim_run_head(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_t ns)
+bool dbo_sim_run_head(dbo_sim *sim, uint32_t index, int64_t start_ns, int64_t ns)
 {
     sim_stream *s = &sim->streams[index];
     if (__builtin_expect(sim_needs_event(sim_head(s)), 0)) {
@@ -191,17 +191,17 @@ static void begin_head(dbo_sim *sim, uint32_t index, const sim_item *head, int64
         s->met = false;
         s->state = SIM_STARTING;
         s->due = at;
-        sim_schedule(sim, at, index);
+        dbo_sim_schedule(sim, at, index);
         return;
     }
     switch ((sim_item_kind)head->kind) {
-    case SIM_OP: sim_run_head(sim, index, at, head->ns); return;
-    case SIM_MEET: sim_meet_join(sim, index, at); return;
+    case SIM_OP: dbo_sim_run_head(sim, index, at, head->ns); return;
+    case SIM_MEET: dbo_sim_meet_join(sim, index, at); return;
     case SIM_SEND:
-        sim_send_begin(sim, index, at);
-        sim_run_head(sim, index, at, head->ns);
+        dbo_sim_send_begin(sim, index, at);
+        dbo_sim_run_head(sim, index, at, head->ns);
         return;
-    case SIM_RECV: sim_recv_begin(sim, index, at); return;
+    case SIM_RECV: dbo_sim_recv_begin(sim, index, at); return;
     case SIM_WAIT: return;
     }
 }
@@ -235,7 +235,7 @@ static inline void fetch_ahead(const dbo_sim *sim)
     __builtin_prefetch(sim_head(&sim->streams[sim->work[(first + 1) & mask]]));
 }
 
-void sim_settle(dbo_sim *sim)
+void dbo_sim_settle(dbo_sim *sim)
 {
     if (sim->settling)
         return;
@@ -251,20 +251,20 @@ void sim_settle(dbo_sim *sim)
     sim->settling = false;
 }
 
-void sim_stream_event(dbo_sim *sim, uint32_t index)
+void dbo_sim_stream_event(dbo_sim *sim, uint32_t index)
 {
     sim_stream *s = &sim->streams[index];
     s->due = -1;
     sim_item *head = sim_head(s);
     if (s->state == SIM_RUNNING) {
         if (s->shares)
-            sim_share_end(sim, index);
+            dbo_sim_share_end(sim, index);
         if (head->kind == SIM_OP && head->numeric)
-            sim_numeric_publish(head->numeric);
+            dbo_sim_numeric_publish(head->numeric);
         if (head->moves)
-            sim_meet_deliver(sim, head, s->rank);
+            dbo_sim_meet_deliver(sim, head, s->rank);
         end_head(sim, s, s->started, sim->now_ns);
-        sim_look_at(sim, index);
+        dbo_sim_look_at(sim, index);
     } else if (s->state == SIM_STARTING) {
         s->state = SIM_READY;
         if (s->met)
@@ -272,9 +272,9 @@ void sim_stream_event(dbo_sim *sim, uint32_t index)
         else
             begin_head(sim, index, head, sim->now_ns);
         if (s->state == SIM_READY)
-            sim_look_at(sim, index);
+            dbo_sim_look_at(sim, index);
     }
-    sim_settle(sim);
+    dbo_sim_settle(sim);
 }
 
 /* ---- issuing ---- */
@@ -320,7 +320,7 @@ static inline sim_item *next_place(dbo_sim *sim, sim_stream *s, int64_t host_ns)
 {
     while (__builtin_expect(s->issued - s->oldest > s->mask || !s->ring, 0))
         if (!free_place(s, host_ns) && !grow_ring(sim, s)) {
-            sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
+            dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for a stream's queue");
             return NULL;
         }
     return &s->ring[s->issued & s->mask];
@@ -343,26 +343,26 @@ static inline void go_on(dbo_sim *sim, uint32_t index)
         return;
     advance(sim, index);
     if (sim->work_count > 0)
-        sim_settle(sim);
+        dbo_sim_settle(sim);
 }
 
-void sim_queue(dbo_sim *sim, uint32_t index, sim_item *item)
+void dbo_sim_queue(dbo_sim *sim, uint32_t index, sim_item *item)
 {
     take_place(&sim->streams[index], item);
     go_on(sim, index);
 }
 
-dbo_status sim_enqueue(dbo_sim *sim, uint32_t index, const sim_item *item)
+dbo_status dbo_sim_enqueue(dbo_sim *sim, uint32_t index, const sim_item *item)
 {
     sim_item *place = next_place(sim, &sim->streams[index], item->not_before);
     if (!place)
         return DBO_NO_MEMORY;
     *place = *item;
-    sim_queue(sim, index, place);
+    dbo_sim_queue(sim, index, place);
     return DBO_OK;
 }
 
-int64_t sim_end_of(const sim_stream *s, uint64_t count, int64_t host_ns)
+int64_t dbo_sim_end_of(const sim_stream *s, uint64_t count, int64_t host_ns)
 {
     if (count == 0)
         return 0;
@@ -373,7 +373,7 @@ int64_t sim_end_of(const sim_stream *s, uint64_t count, int64_t host_ns)
     return s->ring[(count - 1) & s->mask].end_ns;
 }
 
-int64_t sim_earliest_end(const sim_stream *s, uint64_t count)
+int64_t dbo_sim_earliest_end(const sim_stream *s, uint64_t count)
 {
     int64_t at = s->end_ns;
     uint64_t last = count - s->resolved > MAX_LOOKED_AHEAD ? s->resolved + MAX_LOOKED_AHEAD : count;
@@ -388,17 +388,17 @@ int64_t sim_earliest_end(const sim_stream *s, uint64_t count)
     return at;
 }
 
-dbo_status sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)
+dbo_status dbo_sim_host_await(sim_rank *rank, uint32_t index, uint64_t count)
 {
     sim_stream *s = &rank->sim->streams[index];
-    int64_t end_ns = sim_end_of(s, count, rank->host_ns);
+    int64_t end_ns = dbo_sim_end_of(s, count, rank->host_ns);
     if (end_ns == SIM_UNKNOWN) {
         s->host_count = count;
         rank->blocked_on = index;
-        return sim_park(rank, SIM_AT_STREAM);
+        return dbo_sim_park(rank, SIM_AT_STREAM);
     }
     if (end_ns > rank->host_ns)
-        sim_skip(rank, end_ns);
+        dbo_sim_skip(rank, end_ns);
     return DBO_OK;
 }
 
@@ -412,21 +412,21 @@ static dbo_status make_room(sim_rank *rank, uint32_t index)
         pass_oldest(s);
     /* A rank that never parks must be stoppable, too. */
     if (__builtin_expect((oldest ^ s->oldest) >> 12 != 0, 0))
-        DBO_TRY(sim_poll_now(rank->sim));
+        DBO_TRY(dbo_sim_poll_now(rank->sim));
     if (s->oldest > s->resolved)
-        return sim_host_await(rank, index, s->oldest);
+        return dbo_sim_host_await(rank, index, s->oldest);
     int64_t end_ns = s->ring[(s->oldest - 1) & s->mask].end_ns;
     if (end_ns > rank->host_ns)
-        sim_skip(rank, end_ns);
+        dbo_sim_skip(rank, end_ns);
     return DBO_OK;
 }
 
-dbo_status sim_make_room(sim_rank *rank, uint32_t index)
+dbo_status dbo_sim_make_room(sim_rank *rank, uint32_t index)
 {
     return --rank->sim->streams[index].room < 0 ? make_room(rank, index) : DBO_OK;
 }
 
-sim_item *sim_reserve(sim_rank *rank, uint32_t index)
+sim_item *dbo_sim_reserve(sim_rank *rank, uint32_t index)
 {
     dbo_sim *sim = rank->sim;
     if (--sim->streams[index].room < 0 && make_room(rank, index) != DBO_OK)
@@ -434,14 +434,14 @@ sim_item *sim_reserve(sim_rank *rank, uint32_t index)
     return next_place(sim, &sim->streams[index], rank->host_ns);
 }
 
-dbo_status sim_issue(sim_rank *rank, uint32_t index, const sim_item *item)
+dbo_status dbo_sim_issue(sim_rank *rank, uint32_t index, const sim_item *item)
 {
-    sim_item *place = sim_reserve(rank, index);
+    sim_item *place = dbo_sim_reserve(rank, index);
     if (!place)
         return DBO_ABORTED;
     *place = *item;
     place->not_before = rank->host_ns;
-    sim_queue(rank->sim, index, place);
+    dbo_sim_queue(rank->sim, index, place);
     return DBO_OK;
 }
 
@@ -477,7 +477,7 @@ static void add_wait(dbo_sim *sim, sim_stream *target, uint64_t wait)
 static void queue_wait(dbo_sim *sim, uint32_t index, sim_item *item)
 {
     sim_stream *s = &sim->streams[index], *target = &sim->streams[item->peer];
-    item->ready_ns = sim_end_of(target, item->count, item->not_before);
+    item->ready_ns = dbo_sim_end_of(target, item->count, item->not_before);
     item->next_wait = SIM_NO_WAIT;
     uint64_t number = s->issued;
     take_place(s, item);
@@ -486,7 +486,7 @@ static void queue_wait(dbo_sim *sim, uint32_t index, sim_item *item)
     go_on(sim, index);
 }
 
-dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t index, const sim_item *wait)
+dbo_status dbo_sim_enqueue_wait(dbo_sim *sim, uint32_t index, const sim_item *wait)
 {
     sim_item *place = next_place(sim, &sim->streams[index], wait->not_before);
     if (!place)
@@ -496,11 +496,11 @@ dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t index, const sim_item *wait)
     return DBO_OK;
 }
 
-dbo_status sim_issue_wait(sim_rank *rank, uint32_t index, uint32_t peer, uint64_t count)
+dbo_status dbo_sim_issue_wait(sim_rank *rank, uint32_t index, uint32_t peer, uint64_t count)
 {
     dbo_sim *sim = rank->sim;
     sim_stream *s = &sim->streams[index];
-    int64_t end_ns = sim_end_of(&sim->streams[peer], count, rank->host_ns);
+    int64_t end_ns = dbo_sim_end_of(&sim->streams[peer], count, rank->host_ns);
     if (end_ns != SIM_UNKNOWN) {
         if (end_ns > rank->host_ns && end_ns > s->floor_ns)
             s->floor_ns = end_ns;
@@ -515,7 +515,7 @@ dbo_status sim_issue_wait(sim_rank *rank, uint32_t index, uint32_t peer, uint64_
     return DBO_OK;
 }
 
-dbo_status sim_flush_wait(sim_rank *rank, uint32_t index)
+dbo_status dbo_sim_flush_wait(sim_rank *rank, uint32_t index)
 {
     const sim_stream *s = &rank->sim->streams[index];
     if (__builtin_expect(s->floor_ns == 0, 1))
@@ -524,5 +524,5 @@ dbo_status sim_flush_wait(sim_rank *rank, uint32_t index)
                            .not_before = rank->host_ns,
                            .ready_ns = s->floor_ns,
                            .next_wait = SIM_NO_WAIT};
-    return sim_enqueue(rank->sim, index, &item);
+    return dbo_sim_enqueue(rank->sim, index, &item);
 }

@@ -93,37 +93,37 @@ typedef struct sim_stream {
     int64_t room;         /* launches that it takes without asking */
 } sim_stream;
 
-uint32_t sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
-void sim_stream_fini(sim_stream *stream);
+uint32_t dbo_sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err);
+void dbo_sim_stream_fini(sim_stream *stream);
 /* Waits for room and gives the place of the stream's next launch; the caller writes all of it, with
  * the rank's host time of now as not_before, and queues it before anything else is issued there.
  * NULL: the world has failed. Waits take no room and need none. */
-sim_item *sim_reserve(sim_rank *rank, uint32_t stream);
-void sim_queue(dbo_sim *sim, uint32_t stream, sim_item *item);
+sim_item *dbo_sim_reserve(sim_rank *rank, uint32_t stream);
+void dbo_sim_queue(dbo_sim *sim, uint32_t stream, sim_item *item);
 /* Both, for an item that exists already; stamps the host time. */
-dbo_status sim_issue(sim_rank *rank, uint32_t stream, const sim_item *item);
+dbo_status dbo_sim_issue(sim_rank *rank, uint32_t stream, const sim_item *item);
 /* Waits for the room of one launch and takes it. */
-dbo_status sim_make_room(sim_rank *rank, uint32_t stream);
-/* No depth limit; not_before is set. A SIM_WAIT goes through sim_enqueue_wait. */
-dbo_status sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
-dbo_status sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
+dbo_status dbo_sim_make_room(sim_rank *rank, uint32_t stream);
+/* No depth limit; not_before is set. A SIM_WAIT goes through dbo_sim_enqueue_wait. */
+dbo_status dbo_sim_enqueue(dbo_sim *sim, uint32_t stream, const sim_item *item);
+dbo_status dbo_sim_enqueue_wait(dbo_sim *sim, uint32_t stream, const sim_item *wait);
 /* The next item of `stream` waits for `count` items of `peer`. */
-dbo_status sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64_t count);
+dbo_status dbo_sim_issue_wait(sim_rank *rank, uint32_t stream, uint32_t peer, uint64_t count);
 /* Before a record or a replay: a wait that no item has carried yet becomes an item. */
-dbo_status sim_flush_wait(sim_rank *rank, uint32_t stream);
+dbo_status dbo_sim_flush_wait(sim_rank *rank, uint32_t stream);
 /* End of the first `count` items: known, at most `host_ns` (then perhaps less), or SIM_UNKNOWN. */
-int64_t sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);
+int64_t dbo_sim_end_of(const sim_stream *stream, uint64_t count, int64_t host_ns);
 /* Of items whose end is not known: no earlier than this. Work is never faster than alone. */
-int64_t sim_earliest_end(const sim_stream *stream, uint64_t count);
+int64_t dbo_sim_earliest_end(const sim_stream *stream, uint64_t count);
 /* Blocks the rank's host until the first `count` items of the stream have ended. */
-dbo_status sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
-void sim_stream_event(dbo_sim *sim, uint32_t stream);
-void sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
-void sim_settle(dbo_sim *sim);                   /* until no head can */
+dbo_status dbo_sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
+void dbo_sim_stream_event(dbo_sim *sim, uint32_t stream);
+void dbo_sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
+void dbo_sim_settle(dbo_sim *sim);                   /* until no head can */
 /* The head's work of `ns` begins at start_ns; true: and its end is known already. */
-bool sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
-void sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
-                   int64_t start_ns, int64_t end_ns);
+bool dbo_sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
+void dbo_sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
+                       int64_t start_ns, int64_t end_ns);
 static inline sim_item *sim_head(sim_stream *s)
 {
     return &s->ring[s->resolved & s->mask];

@@ -42,10 +42,11 @@ static bool grow_heap(dbo_sim *sim)
     return true;
 }
 
-void sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity)
+void dbo_sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity)
 {
     if (__builtin_expect(at_ns >= SIM_MAX_NS, 0)) {
-        sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours", (double)SIM_MAX_NS / 3.6e12);
+        dbo_sim_fail(sim, DBO_LIMIT, "simulated time exceeds %.1f hours",
+                     (double)SIM_MAX_NS / 3.6e12);
         at_ns = SIM_MAX_NS - 1;
     }
     uint64_t key = (uint64_t)at_ns << SIM_ENTITY_BITS | entity;
@@ -55,7 +56,7 @@ void sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity)
         return;
     }
     if (sim->heap_size == sim->heap_cap && !grow_heap(sim)) {
-        sim_fail(sim, DBO_NO_MEMORY, "out of memory for events");
+        dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for events");
         return;
     }
     uint32_t i = sim->heap_size++;
@@ -78,7 +79,7 @@ static void close_hole(dbo_sim *sim)
 
 /* ---- failures ---- */
 
-dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
+dbo_status dbo_sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
 {
     if (sim->failed)
         return status;
@@ -92,7 +93,7 @@ dbo_status sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...)
     return status;
 }
 
-dbo_status sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
+dbo_status dbo_sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
 {
     char text[sizeof rank->failure.message];
     va_list args;
@@ -121,16 +122,16 @@ static inline void mark(const sim_rank *rank, dbo_mark_kind kind)
         push_mark(rank, kind);
 }
 
-dbo_status sim_park(sim_rank *rank, sim_reason reason)
+dbo_status dbo_sim_park(sim_rank *rank, sim_reason reason)
 {
     dbo_sim *sim = rank->sim;
     if (sim->failed)
         return DBO_ABORTED;
     if (dbo_context_kind_of(dbo_context_self()) != sim->options.contexts)
-        return sim_fail(sim, DBO_INVALID,
-                        "rank %u blocks in a %s, but the contexts of this world are %ss", rank->id,
-                        sim->options.contexts == DBO_CONTEXT_FIBER ? "thread" : "fiber",
-                        sim->options.contexts == DBO_CONTEXT_FIBER ? "fiber" : "thread");
+        return dbo_sim_fail(
+            sim, DBO_INVALID, "rank %u blocks in a %s, but the contexts of this world are %ss",
+            rank->id, sim->options.contexts == DBO_CONTEXT_FIBER ? "thread" : "fiber",
+            sim->options.contexts == DBO_CONTEXT_FIBER ? "fiber" : "thread");
     rank->reason = reason;
     mark(rank, DBO_MARK_PARK);
     rank->parked = dbo_context_self();
@@ -142,19 +143,19 @@ dbo_status sim_park(sim_rank *rank, sim_reason reason)
     return DBO_OK;
 }
 
-void sim_skip(sim_rank *rank, int64_t to_ns)
+void dbo_sim_skip(sim_rank *rank, int64_t to_ns)
 {
     mark(rank, DBO_MARK_PARK);
     rank->host_ns = to_ns;
     mark(rank, DBO_MARK_UNPARK);
 }
 
-void sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns)
+void dbo_sim_wake(dbo_sim *sim, sim_rank *rank, int64_t at_ns)
 {
     rank->reason = SIM_AWAKE;
     if (rank->host_ns < at_ns)
         rank->host_ns = at_ns;
-    sim_schedule(sim, at_ns > sim->now_ns ? at_ns : sim->now_ns, SIM_FIRST_RANK + rank->id);
+    dbo_sim_schedule(sim, at_ns > sim->now_ns ? at_ns : sim->now_ns, SIM_FIRST_RANK + rank->id);
 }
 
 /* ---- what everybody waits for, when nothing can move ---- */
@@ -164,7 +165,7 @@ static uint32_t missing_rank(dbo_sim *sim, const sim_meet *meet)
 {
     uint32_t r = 0;
     for (; r + 1 < sim->num_ranks; r++) {
-        bool here = sim_has_sent(meet, r);
+        bool here = dbo_sim_has_sent(meet, r);
         for (uint32_t s = meet->first_member; s != SIM_NONE && !here;
              s = sim->streams[s].next_member)
             here = sim->streams[s].rank == r && sim_head(&sim->streams[s])->kind == SIM_MEET;
@@ -180,7 +181,7 @@ static dbo_status fail_at_meet(dbo_sim *sim, const sim_rank *rank, const char *w
 {
     const sim_meet *meet = &sim->comms[slot].meets[sequence & sim->comms[slot].mask];
     uint32_t missing = missing_rank(sim, meet);
-    return sim_fail(
+    return dbo_sim_fail(
         sim, DBO_DEADLOCK, "rank %u waits for %s%s of ubatch %u, layer %u, which rank %u %s",
         rank->id, what, dbo_op_kind_name((dbo_op_kind)dbo_op_id_kind(meet->id)),
         dbo_op_id_ubatch(meet->id), dbo_op_id_layer(meet->id), missing,
@@ -199,8 +200,9 @@ static dbo_status fail_at_stream(dbo_sim *sim, const sim_rank *rank, uint32_t in
             return fail_at_meet(sim, rank, "", head->slot, head->sequence);
         index = head->peer;
     }
-    return sim_fail(sim, DBO_INTERNAL, "rank %u waits for work that was never issued to stream %u",
-                    rank->id, sim->streams[index].number);
+    return dbo_sim_fail(sim, DBO_INTERNAL,
+                        "rank %u waits for work that was never issued to stream %u", rank->id,
+                        sim->streams[index].number);
 }
 
 static dbo_status fail_at_exchange(dbo_sim *sim, const sim_rank *rank)
@@ -209,12 +211,12 @@ static dbo_status fail_at_exchange(dbo_sim *sim, const sim_rank *rank)
         const sim_rank *other = &sim->ranks[r];
         if (!other->ended && other->reason == SIM_AT_EXCHANGE)
             continue;
-        return sim_fail(sim, DBO_DEADLOCK,
-                        "rank %u waits in exchange '%s' %llu for rank %u, which %s", rank->id,
-                        rank->tag, (unsigned long long)rank->sequence, r,
-                        other->ended ? "has ended without it" : "waits elsewhere");
+        return dbo_sim_fail(sim, DBO_DEADLOCK,
+                            "rank %u waits in exchange '%s' %llu for rank %u, which %s", rank->id,
+                            rank->tag, (unsigned long long)rank->sequence, r,
+                            other->ended ? "has ended without it" : "waits elsewhere");
     }
-    return sim_fail(sim, DBO_INTERNAL, "an exchange has met and nobody was woken");
+    return dbo_sim_fail(sim, DBO_INTERNAL, "an exchange has met and nobody was woken");
 }
 
 /* Nothing is scheduled: is it the end, or are ranks or streams stuck? */
@@ -258,11 +260,11 @@ static void rank_main(void *arg)
     dbo_context_leave(sim->world);
 }
 
-dbo_status sim_poll_now(dbo_sim *sim)
+dbo_status dbo_sim_poll_now(dbo_sim *sim)
 {
     if (sim->options.cancelled && sim->options.cancelled(sim->options.cancelled_arg))
-        sim_fail(sim, DBO_CANCELLED, "stopped at %.3f ms of simulated time",
-                 (double)dbo_sim_now_ns(sim) / 1e6);
+        dbo_sim_fail(sim, DBO_CANCELLED, "stopped at %.3f ms of simulated time",
+                     (double)dbo_sim_now_ns(sim) / 1e6);
     return sim->failed ? DBO_ABORTED : DBO_OK;
 }
 
@@ -282,7 +284,7 @@ static void loop(dbo_sim *sim)
         if (!is_stale(sim, entity, at_ns)) {
             sim->now_ns = at_ns;
             if (entity < SIM_FIRST_RANK)
-                sim_stream_event(sim, entity);
+                dbo_sim_stream_event(sim, entity);
             else if (sim->ranks[entity - SIM_FIRST_RANK].parked)
                 dbo_context_switch(sim->ranks[entity - SIM_FIRST_RANK].parked);
         }
@@ -314,7 +316,7 @@ static dbo_status make_contexts(dbo_sim *sim, dbo_error *err)
         if (!rank->context)
             return DBO_NO_MEMORY;
         rank->parked = rank->context;
-        sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + r);
+        dbo_sim_schedule(sim, rank->host_ns, SIM_FIRST_RANK + r);
     }
     return DBO_OK;
 }

@@ -12,7 +12,7 @@
 
 /* ---- names, buffers ---- */
 
-const char *check_intern(dbo_checker *checker, const char *text)
+const char *dbo_check_intern(dbo_checker *checker, const char *text)
 {
     const char *copy = dbo_arena_copy_string(&checker->names, text);
     checker->failed = checker->failed || !copy;
@@ -36,7 +36,7 @@ static bool fit_buffers(check_rank *rank, uint32_t buffer)
     return true;
 }
 
-check_buffer *check_buffer_at(check_rank *rank, uint32_t buffer)
+check_buffer *dbo_check_buffer_at(check_rank *rank, uint32_t buffer)
 {
     if (fit_buffers(rank, buffer))
         return &rank->buffers[buffer];
@@ -61,19 +61,19 @@ static void begin_tenancy(check_rank *rank, uint32_t buffer, uint32_t pool, uint
 
 static void take_buffer(check_rank *rank, const dbo_call *call)
 {
-    check_buffer *b = check_buffer_at(rank, call->number);
+    check_buffer *b = dbo_check_buffer_at(rank, call->number);
     bool lent = (call->other & 2u) != 0;
     if (!b || (lent && b->tenancy))
         return; /* a graph's output is what its capture left there */
     if (call->what && strcmp(b->name, call->what) != 0)
-        b->name = check_intern(rank->checker, call->what);
+        b->name = dbo_check_intern(rank->checker, call->what);
     uint32_t pool = lent ? LENT_POOL : call->stream + (rank->capturing ? CAPTURE_POOL : 0);
     begin_tenancy(rank, call->number, pool, call->bytes, (call->other & 1u) != 0);
 }
 
 static void drop_buffer(check_rank *rank, const dbo_call *call)
 {
-    check_buffer *b = check_buffer_at(rank, call->number);
+    check_buffer *b = dbo_check_buffer_at(rank, call->number);
     dbo_clock announced = {0};
     if (!b || !b->tenancy)
         return;
@@ -88,11 +88,11 @@ static void drop_buffer(check_rank *rank, const dbo_call *call)
 /* The memory of an access; NULL: it has none, which is reported, or memory has run out. */
 static dbo_tenancy *tenancy_of(check_rank *rank, const dbo_call *call, uint32_t buffer, bool write)
 {
-    check_buffer *b = check_buffer_at(rank, buffer);
+    check_buffer *b = dbo_check_buffer_at(rank, buffer);
     if (!b)
         return NULL;
     if (call->addresses && call->addresses[buffer] == 0) {
-        check_no_memory(rank, b, call->id, write);
+        dbo_check_no_memory(rank, b, call->id, write);
         return NULL;
     }
     if (!b->tenancy)
@@ -130,8 +130,8 @@ static void keep_captured(check_rank *rank, dbo_tenancy *tenancy, dbo_op_id id, 
         .buffer = tenancy->buffer, .serial = tenancy->serial, .id = id, .write = write};
 }
 
-void check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
-                 const dbo_clock *clock)
+void dbo_check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
+                     const dbo_clock *clock)
 {
     const dbo_touch touch = {.id = call->id, .dim = (uint8_t)dim, .tick = tick};
     for (uint32_t i = 0; call->io && i < call->io->num_reads; i++) {
@@ -141,14 +141,14 @@ void check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t 
             continue;
         dbo_tenancy_read(&rank->memory, t, place_of(t, call, access), access->bytes, &touch, clock);
         if (rank->caps.max_in_flight > 0 && !rank->buffers[access->buffer].handle)
-            check_result_read(rank, t, &touch);
+            dbo_check_result_read(rank, t, &touch);
         if (rank->capturing)
             keep_captured(rank, t, call->id, false);
     }
 }
 
-void check_writes(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
-                  uint32_t transfer, const dbo_clock *clock)
+void dbo_check_writes(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
+                      uint32_t transfer, const dbo_clock *clock)
 {
     const dbo_touch touch = {.id = call->id,
                              .dim = (uint8_t)dim,
@@ -169,7 +169,7 @@ void check_writes(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t
 
 /* ---- streams and events ---- */
 
-dbo_clock *check_issue(check_rank *rank, uint32_t stream)
+dbo_clock *dbo_check_issue(check_rank *rank, uint32_t stream)
 {
     dbo_clock *clock = &rank->streams[stream];
     if (rank->seen_changes[stream] != rank->host_changes) {
@@ -182,11 +182,11 @@ dbo_clock *check_issue(check_rank *rank, uint32_t stream)
 
 static void run_op(check_rank *rank, const dbo_call *call)
 {
-    const dbo_clock *clock = check_issue(rank, call->stream);
+    const dbo_clock *clock = dbo_check_issue(rank, call->stream);
     if (!call->io)
         return;
-    check_reads(rank, call, call->stream, clock->at[call->stream], clock);
-    check_writes(rank, call, call->stream, clock->at[call->stream], 0, clock);
+    dbo_check_reads(rank, call, call->stream, clock->at[call->stream], clock);
+    dbo_check_writes(rank, call, call->stream, clock->at[call->stream], 0, clock);
 }
 
 static check_event *event_at(check_rank *rank, uint32_t event)
@@ -280,14 +280,14 @@ static void end_capture(check_rank *rank, const dbo_call *call, bool keep)
 
 static void replay_graph(check_rank *rank, const dbo_call *call)
 {
-    const dbo_clock *clock = check_issue(rank, call->stream);
+    const dbo_clock *clock = dbo_check_issue(rank, call->stream);
     const check_graph *graph = NULL;
     for (uint32_t i = 0; i < rank->num_graphs; i++)
         if (rank->graphs[i].graph == call->number)
             graph = &rank->graphs[i];
     rank->replayed = true;
     if (graph)
-        check_replayed_posts(rank, graph, call->other);
+        dbo_check_replayed_posts(rank, graph, call->other);
     for (uint32_t write = 0; write < 2 && graph; write++)
         for (uint32_t i = 0; i < graph->count; i++) {
             const check_access *a = &graph->accesses[i];
@@ -309,14 +309,14 @@ static void name_stream(check_rank *rank, const dbo_call *call)
 {
     if (call->number < DBO_CLOCK_STREAMS)
         rank->stream_names[call->number] =
-            check_intern(rank->checker, call->what ? call->what : "?");
+            dbo_check_intern(rank->checker, call->what ? call->what : "?");
     else
         rank->checker->too_many_streams = true;
 }
 
 static void use_buffer(check_rank *rank, const dbo_call *call)
 {
-    const check_buffer *b = check_buffer_at(rank, call->number);
+    const check_buffer *b = dbo_check_buffer_at(rank, call->number);
     if (b && b->tenancy)
         b->tenancy->users |= UINT64_C(1) << call->stream;
 }
@@ -335,10 +335,10 @@ static void host_call(check_rank *rank, const dbo_call *call)
         return;
     case DBO_CALL_COUNTS:
         if (call->status == DBO_OK)
-            check_counts(rank, call);
+            dbo_check_counts(rank, call);
         return;
-    case DBO_CALL_TURN: check_turn_event(rank, call); return;
-    case DBO_CALL_STEP: check_step_mark(rank, call); return;
+    case DBO_CALL_TURN: dbo_check_turn_event(rank, call); return;
+    case DBO_CALL_STEP: dbo_check_step_mark(rank, call); return;
     default: return;
     }
 }
@@ -354,9 +354,9 @@ static void device_call(check_rank *rank, const dbo_call *call)
     case DBO_CALL_POST:
         if (call->other != DBO_NO_EVENT)
             wait_event(rank, &rank->streams[call->stream], call->other);
-        check_post(rank, call);
+        dbo_check_post(rank, call);
         return;
-    case DBO_CALL_FINISH: check_finish(rank, call); return;
+    case DBO_CALL_FINISH: dbo_check_finish(rank, call); return;
     case DBO_CALL_CAPTURE_BEGIN:
         rank->capturing = true;
         rank->num_captures++;
@@ -382,7 +382,7 @@ static void call_begins(check_rank *rank, const dbo_call *call)
     if (call->kind == DBO_CALL_COUNTS)
         forbid(rank, call, "waits for receive counts");
     if (call->kind == DBO_CALL_EXCHANGE)
-        check_exchange_begins(rank, call);
+        dbo_check_exchange_begins(rank, call);
 }
 
 static void watch(void *self, const dbo_call *call)
@@ -468,11 +468,11 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
 {
     const dbo_check_options *o = &rank->checker->options;
     for (uint32_t i = 0; i < o->num_buffers; i++) {
-        check_buffer *b = check_buffer_at(rank, o->buffers[i].buffer);
+        check_buffer *b = dbo_check_buffer_at(rank, o->buffers[i].buffer);
         if (!b)
             return dbo_fail_memory(err, "a checker");
         if (o->buffers[i].name)
-            b->name = check_intern(rank->checker, o->buffers[i].name);
+            b->name = dbo_check_intern(rank->checker, o->buffers[i].name);
         b->read_only = o->buffers[i].read_only;
         b->write_once = o->buffers[i].write_once;
         b->block = o->buffers[i].block;
@@ -495,7 +495,7 @@ dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *e
     rank->id = seam->group->rank(seam->group_self);
     if (seam->a2a)
         seam->a2a->caps(seam->a2a_self, &rank->caps);
-    dbo_check_memory_init(&rank->memory, check_conflict, rank);
+    dbo_check_memory_init(&rank->memory, dbo_check_conflict, rank);
     dbo_status status = declare_buffers(rank, err);
     if (status == DBO_OK)
         status = dbo_recorder_wrap(&checker->recorder, seam, err);
@@ -516,10 +516,10 @@ dbo_status dbo_checker_finish(dbo_checker *checker, dbo_status status, const dbo
                         DBO_CLOCK_STREAMS);
     for (uint32_t i = 0; i < checker->num_ranks && status == DBO_OK; i++) {
         dbo_check_memory_end(&checker->ranks[i]->memory);
-        check_transfers_end(checker->ranks[i]);
+        dbo_check_transfers_end(checker->ranks[i]);
     }
     if (status == DBO_DEADLOCK)
-        check_deadlock(checker, error);
+        dbo_check_deadlock(checker, error);
     for (uint32_t i = 0; i < checker->num_ranks; i++)
         failed = failed || checker->ranks[i]->memory.failed;
     dbo_findings_add_all(out, &checker->findings);

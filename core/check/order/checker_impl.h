@@ -151,48 +151,48 @@ struct dbo_checker {
 };
 
 /* checker.c */
-const char *check_intern(dbo_checker *checker, const char *text);
-check_buffer *check_buffer_at(check_rank *rank, uint32_t buffer);
+const char *dbo_check_intern(dbo_checker *checker, const char *text);
+check_buffer *dbo_check_buffer_at(check_rank *rank, uint32_t buffer);
 /* Notes the accesses of an op at (dim, tick). */
-void check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
-                 const dbo_clock *clock);
-void check_writes(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
-                  uint32_t transfer, const dbo_clock *clock);
+void dbo_check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
+                     const dbo_clock *clock);
+void dbo_check_writes(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
+                      uint32_t transfer, const dbo_clock *clock);
 /* The clock of a new op of a stream; it knows what the host knows. */
-dbo_clock *check_issue(check_rank *rank, uint32_t stream);
+dbo_clock *dbo_check_issue(check_rank *rank, uint32_t stream);
 
 /* transfers.c */
-void check_post(check_rank *rank, const dbo_call *call);
-void check_counts(check_rank *rank, const dbo_call *call);
-void check_finish(check_rank *rank, const dbo_call *call);
-void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_touch *touch);
-void check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot);
-void check_transfers_end(check_rank *rank);
+void dbo_check_post(check_rank *rank, const dbo_call *call);
+void dbo_check_counts(check_rank *rank, const dbo_call *call);
+void dbo_check_finish(check_rank *rank, const dbo_call *call);
+void dbo_check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_touch *touch);
+void dbo_check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot);
+void dbo_check_transfers_end(check_rank *rank);
 /* A graph is replayed as step `step`: its transfers are posted. */
-void check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step);
+void dbo_check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step);
 /* The transfer with this handle that has not been finished; NULL: none has. */
-check_transfer *check_live_at(check_rank *rank, uint32_t handle);
+check_transfer *dbo_check_live_at(check_rank *rank, uint32_t handle);
 
 /* waits.c */
-void check_turn_event(check_rank *rank, const dbo_call *call);
-void check_step_mark(check_rank *rank, const dbo_call *call);
-void check_exchange_begins(check_rank *rank, const dbo_call *call);
+void dbo_check_turn_event(check_rank *rank, const dbo_call *call);
+void dbo_check_step_mark(check_rank *rank, const dbo_call *call);
+void dbo_check_exchange_begins(check_rank *rank, const dbo_call *call);
 /* Does the rank's own ring of turns stand still? Then says why; *error is what the run ended with.
  */
-bool check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error);
+bool dbo_check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error);
 /* `absent` has not come to the exchange of the step in which `waiting` waits. */
-void check_report_missed(dbo_checker *checker, const check_rank *absent, const check_rank *waiting,
-                         uint32_t step, uint32_t behind);
+void dbo_check_report_missed(dbo_checker *checker, const check_rank *absent,
+                             const check_rank *waiting, uint32_t step, uint32_t behind);
 
 /* deadlock.c */
-void check_deadlock(dbo_checker *checker, const dbo_error *error);
+void dbo_check_deadlock(dbo_checker *checker, const dbo_error *error);
 
 /* explain.c */
-void check_conflict(void *rank, const dbo_conflict *conflict);
-void check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id, bool write);
+void dbo_check_conflict(void *rank, const dbo_conflict *conflict);
+void dbo_check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id, bool write);
 /* A finding of this rank about an op. */
-dbo_finding check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id);
-void check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size);
-const char *check_stream_name(const check_rank *rank, uint32_t dim);
+dbo_finding dbo_check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id);
+void dbo_check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size);
+const char *dbo_check_stream_name(const check_rank *rank, uint32_t dim);
 
 #endif

@@ -144,7 +144,7 @@ static void waits_text(const dbo_checker *checker, check_rank *rank, char *out, 
     case DBO_CALL_EXCHANGE: snprintf(out, size, "an exchange"); return;
     case DBO_CALL_BARRIER: snprintf(out, size, "a barrier"); return;
     case DBO_CALL_COUNTS:
-        t = check_live_at(rank, rank->waits_in.number);
+        t = dbo_check_live_at(rank, rank->waits_in.number);
         if (t)
             transfer_text(t->id, "the counts of ", out, size);
         else
@@ -227,24 +227,24 @@ static bool explain_exchanges(dbo_checker *checker)
     }
     if (!ahead || ahead->exchanges == behind->exchanges)
         return false;
-    check_report_missed(checker, behind, ahead, ahead->step,
-                        (uint32_t)(ahead->exchanges - behind->exchanges));
+    dbo_check_report_missed(checker, behind, ahead, ahead->step,
+                            (uint32_t)(ahead->exchanges - behind->exchanges));
     return true;
 }
 
-void check_deadlock(dbo_checker *checker, const dbo_error *error)
+void dbo_check_deadlock(dbo_checker *checker, const dbo_error *error)
 {
     missing worst = {0};
     bool explained = dbo_findings_have(&checker->findings, DBO_FINDING_MISSED_EXCHANGE);
     for (uint32_t i = 0; i < checker->num_ranks && !explained; i++)
-        explained = check_explain_turns(checker, checker->ranks[i], error);
+        explained = dbo_check_explain_turns(checker, checker->ranks[i], error);
     if (explained)
         return;
     find_transfers(checker, &worst);
     find_exchanges(checker, &worst);
     if (worst.absent && worst.exchange) {
-        check_report_missed(checker, worst.absent, worst.there, worst.there->step,
-                            (uint32_t)(worst.there->exchanges - worst.absent->exchanges));
+        dbo_check_report_missed(checker, worst.absent, worst.there, worst.there->step,
+                                (uint32_t)(worst.there->exchanges - worst.absent->exchanges));
         return;
     }
     if (worst.absent) {

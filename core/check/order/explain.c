@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-void check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size)
+void dbo_check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size)
 {
     const dbo_check_options *o = &rank->checker->options;
     if (o->op_text)
@@ -12,14 +12,14 @@ void check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size)
         dbo_finding_op_text(id, out, size);
 }
 
-const char *check_stream_name(const check_rank *rank, uint32_t dim)
+const char *dbo_check_stream_name(const check_rank *rank, uint32_t dim)
 {
     if (dim >= DBO_CLOCK_STREAMS)
         return "the network";
     return rank->stream_names[dim] ? rank->stream_names[dim] : "a stream";
 }
 
-dbo_finding check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id)
+dbo_finding dbo_check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id)
 {
     dbo_finding f = dbo_finding_of(kind);
     f.rank = rank->id;
@@ -50,8 +50,8 @@ static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_
     char a[64], b[64];
     const char *finish = first->received ? "the finish of " : "";
     uint32_t dim = first->received ? rank->finished[first->dim].stream : first->dim;
-    check_op_text(rank, first->id, a, sizeof a);
-    check_op_text(rank, second->id, b, sizeof b);
+    dbo_check_op_text(rank, first->id, a, sizeof a);
+    dbo_check_op_text(rank, second->id, b, sizeof b);
     if (is_unfinished(rank, first)) {
         snprintf(f->missing_edge, sizeof f->missing_edge, "finish of %s before %s", a, b);
         snprintf(f->fix, sizeof f->fix,
@@ -59,9 +59,9 @@ static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_
         return;
     }
     snprintf(f->missing_edge, sizeof f->missing_edge,
-             "record on %s after %s%s, wait on %s before %s", check_stream_name(rank, dim), finish,
-             a,
-             second->dim < DBO_CLOCK_STREAMS ? check_stream_name(rank, second->dim)
+             "record on %s after %s%s, wait on %s before %s", dbo_check_stream_name(rank, dim),
+             finish, a,
+             second->dim < DBO_CLOCK_STREAMS ? dbo_check_stream_name(rank, second->dim)
                                              : "the stream of its post",
              b);
     snprintf(f->fix, sizeof f->fix, "Let %s wait for an event that is recorded after %s%s.", b,
@@ -71,8 +71,8 @@ static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_
 static void explain_race(check_rank *rank, const dbo_conflict *c, dbo_finding *f)
 {
     char a[64], b[64];
-    check_op_text(rank, c->first->id, a, sizeof a);
-    check_op_text(rank, c->second->id, b, sizeof b);
+    dbo_check_op_text(rank, c->first->id, a, sizeof a);
+    dbo_check_op_text(rank, c->second->id, b, sizeof b);
     if (c->kind == DBO_CONFLICT_WRITE_WRITE)
         snprintf(f->what, sizeof f->what,
                  "%s and %s write %s in no order: what is left there depends on luck", a, b,
@@ -80,8 +80,8 @@ static void explain_race(check_rank *rank, const dbo_conflict *c, dbo_finding *f
     else
         snprintf(f->what, sizeof f->what,
                  "%s (%s) and %s (%s) touch %s in no order, and one of them writes it", a,
-                 check_stream_name(rank, c->first->dim), b, check_stream_name(rank, c->second->dim),
-                 f->buffer);
+                 dbo_check_stream_name(rank, c->first->dim), b,
+                 dbo_check_stream_name(rank, c->second->dim), f->buffer);
     name_edge(rank, c->first, c->second, f);
 }
 
@@ -89,10 +89,10 @@ static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *
 {
     char a[64], b[64];
     const char *old = c->first->buffer ? c->first->buffer : "?";
-    const char *stream = check_stream_name(rank, c->first->dim);
+    const char *stream = dbo_check_stream_name(rank, c->first->dim);
     f->kind = DBO_FINDING_USE_AFTER_FREE;
-    check_op_text(rank, c->first->id, a, sizeof a);
-    check_op_text(rank, c->second->id, b, sizeof b);
+    dbo_check_op_text(rank, c->first->id, a, sizeof a);
+    dbo_check_op_text(rank, c->second->id, b, sizeof b);
     snprintf(f->buffer, sizeof f->buffer, "%s", old);
     snprintf(f->what, sizeof f->what,
              "%s is freed while %s on %s may still use it; its block may become %s, which %s "
@@ -119,9 +119,9 @@ static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *
 static void explain_single(const check_rank *rank, const dbo_conflict *c, dbo_finding *f)
 {
     char a[64] = "", b[64];
-    check_op_text(rank, c->second->id, b, sizeof b);
+    dbo_check_op_text(rank, c->second->id, b, sizeof b);
     if (c->first)
-        check_op_text(rank, c->first->id, a, sizeof a);
+        dbo_check_op_text(rank, c->first->id, a, sizeof a);
     switch (c->kind) {
     case DBO_CONFLICT_UNWRITTEN:
         f->kind = DBO_FINDING_READ_BEFORE_WRITE;
@@ -161,10 +161,10 @@ static void name_buffer(const dbo_conflict *c, char *out, size_t size)
         snprintf(out, size, "buffer %u", t->buffer);
 }
 
-void check_conflict(void *self, const dbo_conflict *c)
+void dbo_check_conflict(void *self, const dbo_conflict *c)
 {
     check_rank *rank = self;
-    dbo_finding f = check_finding_at(rank, DBO_FINDING_RACE, c->second->id);
+    dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_RACE, c->second->id);
     name_buffer(c, f.buffer, sizeof f.buffer);
     if (c->first) {
         f.ops[0] = c->first->id;
@@ -181,13 +181,13 @@ void check_conflict(void *self, const dbo_conflict *c)
     add(rank, &f);
 }
 
-void check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id, bool write)
+void dbo_check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id id, bool write)
 {
     char text[64];
     bool freed = buffer->known;
     dbo_finding_kind never = write ? DBO_FINDING_RULE : DBO_FINDING_READ_BEFORE_WRITE;
-    dbo_finding f = check_finding_at(rank, freed ? DBO_FINDING_USE_AFTER_FREE : never, id);
-    check_op_text(rank, id, text, sizeof text);
+    dbo_finding f = dbo_check_finding_at(rank, freed ? DBO_FINDING_USE_AFTER_FREE : never, id);
+    dbo_check_op_text(rank, id, text, sizeof text);
     const char *name = buffer->name[0] ? buffer->name : "a buffer";
     snprintf(f.buffer, sizeof f.buffer, "%s", name);
     snprintf(f.what, sizeof f.what, "%s %s %s, which %s", text, write ? "writes" : "reads", name,

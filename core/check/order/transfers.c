@@ -47,7 +47,7 @@ static void match_post(check_rank *rank, dbo_op_id id)
         dbo_op_id_layer(first) == dbo_op_id_layer(id) &&
         dbo_op_id_step(first) == dbo_op_id_step(id))
         return;
-    dbo_finding f = check_finding_at(rank, DBO_FINDING_RULE, id);
+    dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_RULE, id);
     op_of(rank, &f, first, id);
     snprintf(f.what, sizeof f.what,
              "transfer %u of ubatch %u is %s of step %u, layer %u on rank %u and %s of step %u, "
@@ -76,7 +76,7 @@ static void keep_post(check_rank *rank, dbo_op_id id)
     g->posts[g->num_posts++] = id;
 }
 
-void check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step)
+void dbo_check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step)
 {
     for (uint32_t i = 0; i < graph->num_posts; i++) {
         dbo_op_id id = graph->posts[i];
@@ -97,11 +97,11 @@ static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock 
         busy += !dbo_clock_has(clock, d, rank->ticks[d]);
     if (depth == 0 || busy < depth)
         return;
-    dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
+    dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
     char text[64], other[64] = "an earlier transfer";
-    check_op_text(rank, call->id, text, sizeof text);
+    dbo_check_op_text(rank, call->id, text, sizeof text);
     if (oldest) {
-        check_op_text(rank, oldest->id, other, sizeof other);
+        dbo_check_op_text(rank, oldest->id, other, sizeof other);
         op_of(rank, &f, oldest->id, call->id);
     }
     snprintf(f.what, sizeof f.what,
@@ -117,10 +117,10 @@ static void report_cleared(check_rank *rank, const check_result *result, dbo_op_
                            const char *first, bool of_it)
 {
     char cleared[64], clearing[64];
-    dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, by);
+    dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, by);
     op_of(rank, &f, result->id, by);
-    check_op_text(rank, result->id, cleared, sizeof cleared);
-    check_op_text(rank, by, clearing, sizeof clearing);
+    dbo_check_op_text(rank, result->id, cleared, sizeof cleared);
+    dbo_check_op_text(rank, by, clearing, sizeof clearing);
     snprintf(
         f.what, sizeof f.what,
         "%s clears the buffer that holds the result of %s, which is still in use: the back end "
@@ -158,7 +158,7 @@ static void hold_result(check_rank *rank, const check_transfer *t, const dbo_clo
         (check_result){.number = t->number, .id = t->id, .dim = t->dim, .tick = t->tick};
 }
 
-void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_touch *touch)
+void dbo_check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_touch *touch)
 {
     uint32_t number = dbo_tenancy_transfer(tenancy);
     for (uint32_t comm = 0; number > 0 && comm < DBO_MAX_UBATCHES; comm++)
@@ -168,7 +168,7 @@ void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_t
                 continue;
             if (result->cleared) {
                 char reader[64];
-                check_op_text(rank, touch->id, reader, sizeof reader);
+                dbo_check_op_text(rank, touch->id, reader, sizeof reader);
                 report_cleared(rank, result, result->cleared_by, reader, false);
             }
             if (result->readers.at[touch->dim] < touch->tick)
@@ -183,16 +183,16 @@ void check_result_read(check_rank *rank, const dbo_tenancy *tenancy, const dbo_t
 static void check_handles(check_rank *rank, const dbo_call *call)
 {
     for (uint32_t i = 0; call->io && i < call->io->num_reads; i++) {
-        const check_buffer *b = check_buffer_at(rank, call->io->reads[i].buffer);
+        const check_buffer *b = dbo_check_buffer_at(rank, call->io->reads[i].buffer);
         dbo_op_id writer = b && b->handle && b->tenancy ? dbo_tenancy_writer(b->tenancy) : 0;
         if (writer == 0 || (dbo_op_id_ubatch(writer) == dbo_op_id_ubatch(call->id) &&
                             dbo_op_id_layer(writer) == dbo_op_id_layer(call->id)))
             continue;
         char combine[64], dispatch[64];
-        dbo_finding f = check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
+        dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_OVERSUBSCRIBED, call->id);
         op_of(rank, &f, writer, call->id);
-        check_op_text(rank, call->id, combine, sizeof combine);
-        check_op_text(rank, writer, dispatch, sizeof dispatch);
+        dbo_check_op_text(rank, call->id, combine, sizeof combine);
+        dbo_check_op_text(rank, writer, dispatch, sizeof dispatch);
         snprintf(f.buffer, sizeof f.buffer, "%s", b->name);
         snprintf(f.what, sizeof f.what,
                  "%s sends rows back by %s, which %s has overwritten in use: they go to where that "
@@ -227,10 +227,10 @@ static check_transfer *add_live(check_rank *rank)
     return &rank->live[rank->num_live++];
 }
 
-void check_post(check_rank *rank, const dbo_call *call)
+void dbo_check_post(check_rank *rank, const dbo_call *call)
 {
     dbo_clock before = rank->streams[call->stream];
-    const dbo_clock *clock = check_issue(rank, call->stream);
+    const dbo_clock *clock = dbo_check_issue(rank, call->stream);
     uint32_t tick = clock->at[call->stream];
     dbo_clock_join(&before, &rank->host);
     if (rank->capturing)
@@ -239,9 +239,9 @@ void check_post(check_rank *rank, const dbo_call *call)
         match_post(rank, call->id);
     if (call->direction == DBO_A2A_COMBINE)
         check_handles(rank, call);
-    check_reads(rank, call, call->stream, tick, clock);
+    dbo_check_reads(rank, call, call->stream, tick, clock);
     if (rank->checker->options.unfinished_is_done) {
-        check_writes(rank, call, call->stream, tick, 0, clock);
+        dbo_check_writes(rank, call, call->stream, tick, 0, clock);
         return;
     }
     check_queue(rank, call, &before);
@@ -259,10 +259,10 @@ void check_post(check_rank *rank, const dbo_call *call)
                           .done = *clock};
     hold_result(rank, t, clock);
     t->done.at[dim] = t->tick;
-    check_writes(rank, call, dim, t->tick, t->number, &t->done);
+    dbo_check_writes(rank, call, dim, t->tick, t->number, &t->done);
 }
 
-check_transfer *check_live_at(check_rank *rank, uint32_t handle)
+check_transfer *dbo_check_live_at(check_rank *rank, uint32_t handle)
 {
     for (uint32_t i = rank->num_live; i-- > 0;)
         if (rank->live[i].handle == handle)
@@ -270,21 +270,21 @@ check_transfer *check_live_at(check_rank *rank, uint32_t handle)
     return NULL;
 }
 
-void check_counts(check_rank *rank, const dbo_call *call)
+void dbo_check_counts(check_rank *rank, const dbo_call *call)
 {
-    const check_transfer *t = check_live_at(rank, call->number);
+    const check_transfer *t = dbo_check_live_at(rank, call->number);
     if (!t)
         return;
     dbo_clock_join(&rank->host, &t->before);
     rank->host_changes++;
 }
 
-void check_finish(check_rank *rank, const dbo_call *call)
+void dbo_check_finish(check_rank *rank, const dbo_call *call)
 {
-    check_transfer *t = check_live_at(rank, call->number);
+    check_transfer *t = dbo_check_live_at(rank, call->number);
     if (!t)
         return;
-    dbo_clock *clock = check_issue(rank, call->stream);
+    dbo_clock *clock = dbo_check_issue(rank, call->stream);
     if (t->dim != DBO_CLOCK_NEVER)
         dbo_clock_join(clock, &t->done);
     rank->finished[t->dim] = (check_finished){.tick = t->tick, .stream = call->stream};
@@ -292,7 +292,7 @@ void check_finish(check_rank *rank, const dbo_call *call)
     rank->num_live--;
 }
 
-void check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot)
+void dbo_check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot)
 {
     if (rank->checker->options.unfinished_is_done)
         return;
@@ -310,13 +310,13 @@ void check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot)
     dbo_findings_add(&rank->checker->findings, &f);
 }
 
-void check_transfers_end(check_rank *rank)
+void dbo_check_transfers_end(check_rank *rank)
 {
     for (uint32_t i = 0; i < rank->num_live; i++) {
         const check_transfer *t = &rank->live[i];
         char text[64];
-        dbo_finding f = check_finding_at(rank, DBO_FINDING_RACE, t->id);
-        check_op_text(rank, t->id, text, sizeof text);
+        dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_RACE, t->id);
+        dbo_check_op_text(rank, t->id, text, sizeof text);
         snprintf(f.what, sizeof f.what,
                  "%s is never received: its rows may arrive at any time, or not at all", text);
         snprintf(f.missing_edge, sizeof f.missing_edge, "a finish of %s", text);

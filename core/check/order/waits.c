@@ -21,7 +21,7 @@ static void forget_turns(check_rank *rank)
     rank->num_ubatches = 0;
 }
 
-void check_turn_event(check_rank *rank, const dbo_call *call)
+void dbo_check_turn_event(check_rank *rank, const dbo_call *call)
 {
     if (rank->aborted)
         return;
@@ -45,7 +45,7 @@ void check_turn_event(check_rank *rank, const dbo_call *call)
     case DBO_TURN_EXIT:
         *turn = *turn == CHECK_TURN_WAITS ? CHECK_TURN_STUCK : CHECK_TURN_ENDING;
         return;
-    case DBO_TURN_SLOT: check_slot_overwritten(rank, call->ubatch, call->other); return;
+    case DBO_TURN_SLOT: dbo_check_slot_overwritten(rank, call->ubatch, call->other); return;
     case DBO_TURN_STREAM: return;
     }
 }
@@ -81,7 +81,7 @@ static void explain_failure(dbo_checker *checker, const check_rank *rank, uint32
     dbo_findings_add(&checker->findings, &f);
 }
 
-bool check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error)
+bool dbo_check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error)
 {
     uint32_t failed = first_that(rank, CHECK_TURN_ENDING);
     uint32_t stuck = first_that(rank, CHECK_TURN_STUCK);
@@ -122,8 +122,8 @@ static check_step *step_of(check_rank *rank, uint32_t step)
     return s;
 }
 
-void check_report_missed(dbo_checker *checker, const check_rank *absent, const check_rank *waiting,
-                         uint32_t step, uint32_t behind)
+void dbo_check_report_missed(dbo_checker *checker, const check_rank *absent,
+                             const check_rank *waiting, uint32_t step, uint32_t behind)
 {
     dbo_finding f = dbo_finding_of(DBO_FINDING_MISSED_EXCHANGE);
     f.rank = absent->id;
@@ -139,7 +139,7 @@ void check_report_missed(dbo_checker *checker, const check_rank *absent, const c
     dbo_findings_add(&checker->findings, &f);
 }
 
-void check_step_mark(check_rank *rank, const dbo_call *call)
+void dbo_check_step_mark(check_rank *rank, const dbo_call *call)
 {
     dbo_checker *checker = rank->checker;
     rank->step = call->other;
@@ -154,12 +154,12 @@ void check_step_mark(check_rank *rank, const dbo_call *call)
     for (uint32_t i = 0; i < checker->num_ranks; i++) {
         const check_step *other = &checker->ranks[i]->steps[rank->step % CHECK_STEPS];
         if (other->step == rank->step && other->exchanges > own->exchanges)
-            check_report_missed(checker, rank, checker->ranks[i], rank->step,
-                                other->exchanges - own->exchanges);
+            dbo_check_report_missed(checker, rank, checker->ranks[i], rank->step,
+                                    other->exchanges - own->exchanges);
     }
 }
 
-void check_exchange_begins(check_rank *rank, const dbo_call *call)
+void dbo_check_exchange_begins(check_rank *rank, const dbo_call *call)
 {
     dbo_checker *checker = rank->checker;
     (void)call;
@@ -171,7 +171,7 @@ void check_exchange_begins(check_rank *rank, const dbo_call *call)
     for (uint32_t i = 0; i < checker->num_ranks; i++) {
         const check_step *other = &checker->ranks[i]->steps[rank->step % CHECK_STEPS];
         if (other->step == rank->step && other->ended && other->exchanges < own->exchanges)
-            check_report_missed(checker, checker->ranks[i], rank, rank->step,
-                                own->exchanges - other->exchanges);
+            dbo_check_report_missed(checker, checker->ranks[i], rank, rank->step,
+                                    own->exchanges - other->exchanges);
     }
 }
