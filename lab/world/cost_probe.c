@@ -3,28 +3,13 @@
 #include "sim/cost.h"
 #include "sim/fabric.h"
 
-static int64_t probe_now_ns(void *self)
+static dbo_status charge(dbo_tap *tap, dbo_tap_call *call)
 {
-    const dbo_seam *below = &((dbo_cost_probe *)self)->below;
-    return below->host->now_ns(below->host_self);
+    dbo_cost_probe *probe = tap->self;
+    probe->sums.charge_ns[call->number] +=
+        (int64_t)probe->hardware->host_ns[call->number] * call->other;
+    return DBO_OK;
 }
-
-static void probe_charge(void *self, dbo_charge kind, uint32_t count)
-{
-    dbo_cost_probe *probe = self;
-    probe->sums.charge_ns[kind] += (int64_t)probe->hardware->host_ns[kind] * count;
-    if (probe->below.host->charge)
-        probe->below.host->charge(probe->below.host_self, kind, count);
-}
-
-static bool probe_cancelled(void *self)
-{
-    const dbo_seam *below = &((dbo_cost_probe *)self)->below;
-    return below->host->cancelled && below->host->cancelled(below->host_self);
-}
-
-static const dbo_host_ops host_table = {
-    .now_ns = probe_now_ns, .charge = probe_charge, .cancelled = probe_cancelled};
 
 /* The share of an op's time in which its weights are read, at the memory's speed. */
 static double weight_ns(const dbo_hardware *hardware, const dbo_op_cost *cost)
@@ -40,46 +25,36 @@ static double weight_ns(const dbo_hardware *hardware, const dbo_op_cost *cost)
     return ns;
 }
 
-static dbo_status probe_launch(void *self, dbo_stream stream, const dbo_op *op)
+static dbo_status launch(dbo_tap *tap, dbo_tap_call *call)
 {
-    dbo_cost_probe *probe = self;
+    dbo_cost_probe *probe = tap->self;
+    const dbo_op *op = call->in;
     dbo_op_time budget, whole;
     dbo_cost_ns(probe->hardware, op->cost, probe->compute_sms, &budget);
     dbo_cost_ns(probe->hardware, op->cost, 0, &whole);
     probe->sums.op_ns += budget.ns;
     probe->sums.sm_ns += budget.ns - whole.ns;
     probe->sums.weight_ns += (int64_t)weight_ns(probe->hardware, op->cost);
-    return probe->below.device->launch(probe->below.device_self, stream, op);
+    return DBO_OK;
 }
 
-static dbo_status probe_set_compute_sms(void *self, uint32_t sms)
+static dbo_status set_compute_sms(dbo_tap *tap, dbo_tap_call *call)
 {
-    dbo_cost_probe *probe = self;
-    probe->compute_sms = sms;
-    return probe->below.device->set_compute_sms(probe->below.device_self, sms);
+    ((dbo_cost_probe *)tap->self)->compute_sms = call->number;
+    return DBO_OK;
 }
 
-/* ---- transfers ---- */
-
-static void probe_caps(void *self, dbo_a2a_caps *out)
+static void set_comm_sms(dbo_tap *tap, dbo_tap_call *call)
 {
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    b->a2a->caps(b->a2a_self, out);
+    ((dbo_cost_probe *)tap->self)->comm_sms = call->number;
 }
 
-static uint32_t probe_set_sms(void *self, uint32_t sms)
+static dbo_status post(dbo_tap *tap, dbo_tap_call *call)
 {
-    dbo_cost_probe *probe = self;
-    probe->comm_sms = probe->below.a2a->set_sms(probe->below.a2a_self, sms);
-    return probe->comm_sms;
-}
-
-static dbo_status probe_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out)
-{
-    dbo_cost_probe *probe = self;
-    const dbo_seam *b = &probe->below;
+    dbo_cost_probe *probe = tap->self;
+    const dbo_a2a_args *args = call->in;
     dbo_a2a_caps caps;
-    b->a2a->caps(b->a2a_self, &caps);
+    tap->below.a2a->caps(tap->below.a2a_self, &caps);
     if (caps.has_hook) {
         dbo_ll_time time;
         dbo_fabric_ll(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
@@ -91,109 +66,22 @@ static dbo_status probe_post(void *self, const dbo_a2a_args *args, dbo_a2a_handl
                       args->direction, probe->comm_sms, &time);
         probe->sums.comm_ns += time.ns;
     }
-    return b->a2a->post(b->a2a_self, args, out);
+    return DBO_OK;
 }
 
-static dbo_status probe_counts(void *self, dbo_a2a_handle handle)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->a2a->counts(b->a2a_self, handle);
-}
-
-static dbo_status probe_finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->a2a->finish(b->a2a_self, handle, stream);
-}
-
-static const dbo_a2a_ops a2a_table = {.caps = probe_caps,
-                                      .set_sms = probe_set_sms,
-                                      .post = probe_post,
-                                      .counts = probe_counts,
-                                      .finish = probe_finish};
-
-/* ---- forwarded as they are ---- */
-
-static dbo_status probe_stream_create(void *self, const char *name, dbo_stream *out)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->stream_create(b->device_self, name, out);
-}
-
-static dbo_status probe_event_create(void *self, dbo_event *out)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->event_create(b->device_self, out);
-}
-
-static void probe_event_destroy(void *self, dbo_event event)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    b->device->event_destroy(b->device_self, event);
-}
-
-static dbo_status probe_record(void *self, dbo_event event, dbo_stream stream)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->record(b->device_self, event, stream);
-}
-
-static dbo_status probe_wait(void *self, dbo_stream stream, dbo_event event)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->wait(b->device_self, stream, event);
-}
-
-static dbo_status probe_event_query(void *self, dbo_event event, bool *done)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->event_query(b->device_self, event, done);
-}
-
-static dbo_status probe_host_wait(void *self, dbo_event event)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->host_wait(b->device_self, event);
-}
-
-static uint32_t probe_total_sms(void *self)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->total_sms(b->device_self);
-}
-
-static dbo_status probe_status(void *self, dbo_error *err)
-{
-    const dbo_seam *b = &((dbo_cost_probe *)self)->below;
-    return b->device->status(b->device_self, err);
-}
-
-static const dbo_device_ops device_table = {
-    .stream_create = probe_stream_create,
-    .event_create = probe_event_create,
-    .event_destroy = probe_event_destroy,
-    .record = probe_record,
-    .wait = probe_wait,
-    .launch = probe_launch,
-    .event_query = probe_event_query,
-    .host_wait = probe_host_wait,
-    .set_compute_sms = probe_set_compute_sms,
-    .total_sms = probe_total_sms,
-    .status = probe_status,
-};
+static const dbo_tap_hooks hooks = {.before = {[DBO_TAP_CHARGE] = charge,
+                                               [DBO_TAP_LAUNCH] = launch,
+                                               [DBO_TAP_COMPUTE_SMS] = set_compute_sms,
+                                               [DBO_TAP_POST] = post},
+                                    .after = {[DBO_TAP_A2A_SMS] = set_comm_sms}};
 
 void dbo_cost_probe_wrap(dbo_cost_probe *probe, dbo_seam *seam, const dbo_hardware *hardware,
                          uint32_t ep_size, uint32_t gpus_per_node)
 {
-    *probe = (dbo_cost_probe){
-        .below = *seam, .hardware = hardware, .ep_size = ep_size, .gpus_per_node = gpus_per_node};
+    *probe =
+        (dbo_cost_probe){.hardware = hardware, .ep_size = ep_size, .gpus_per_node = gpus_per_node};
     dbo_cost_probe_reset(probe, false);
-    seam->host = &host_table;
-    seam->host_self = probe;
-    seam->a2a = &a2a_table;
-    seam->a2a_self = probe;
-    seam->device = &device_table;
-    seam->device_self = probe;
+    dbo_tap_wrap(&probe->tap, &hooks, probe, seam);
 }
 
 void dbo_cost_probe_reset(dbo_cost_probe *probe, bool keep_ops)

@@ -1,18 +1,22 @@
 /* cost_probe.h: counts what one rank is charged and launches: the raw sums of the cost of
  * splitting.
  *
- * Stands between the engine and a seam's host, device and all-to-all tables; forwards everything.
- * Sums are of ops alone on the GPU, as the cost model has them, not of what sharing made of them.
+ * A tap (core/seam/tap.h) between the engine and a seam. Sums are of ops alone on the GPU, as the
+ * cost model has them, not of what sharing made of them.
+ *
+ *     dbo_cost_probe_wrap(&probe, &seam, &hardware, ep_size, gpus_per_node);     then dbo_rank_init
+ *     dbo_cost_probe_reset(&probe, false);                                       before each step
+ *     ... probe.sums ...
  */
 #ifndef DBO_APP_COST_PROBE_H
 #define DBO_APP_COST_PROBE_H
 
-#include "core/seam/seam.h"
+#include "core/seam/tap.h"
 #include "core/trace/metrics.h"
 #include "sim/hardware.h"
 
 typedef struct dbo_cost_probe {
-    dbo_seam below;
+    dbo_tap tap;
     const dbo_hardware *hardware;
     uint32_t ep_size, gpus_per_node;
     uint32_t compute_sms, comm_sms;

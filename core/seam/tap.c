@@ -1,0 +1,298 @@
+/* tap.c: a forwarder a slot, written as a list. One whose call has no hook, though its table has,
+ * costs a test and a call more than the bare slot. */
+#include "core/seam/tap.h"
+
+#include <string.h>
+
+static bool is_hooked(const dbo_tap *tap, dbo_tap_kind kind)
+{
+    return (tap->hooked >> kind & 1u) != 0;
+}
+
+static dbo_status before(dbo_tap *tap, dbo_tap_call *call)
+{
+    dbo_tap_before_fn hook = tap->hooks->before[call->kind];
+    call->status = hook ? hook(tap, call) : DBO_OK;
+    return call->status;
+}
+
+static dbo_status after(dbo_tap *tap, dbo_tap_call *call)
+{
+    dbo_tap_after_fn hook = tap->hooks->after[call->kind];
+    if (hook)
+        hook(tap, call);
+    return call->status;
+}
+
+/* A slot that can fail: hooks around it. */
+#define TAP(name, parameters, forward, tap_kind, ...)                  \
+    static dbo_status tap_##name parameters                            \
+    {                                                                  \
+        dbo_tap *tap = self;                                           \
+        if (!is_hooked(tap, DBO_TAP_##tap_kind))                       \
+            return tap->below.forward;                                 \
+        dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__}; \
+        if (before(tap, &call) == DBO_OK)                              \
+            call.status = tap->below.forward;                          \
+        return after(tap, &call);                                      \
+    }
+/* One that returns nothing: it cannot be refused. */
+#define TAP_VOID(name, parameters, forward, tap_kind, ...)             \
+    static void tap_##name parameters                                  \
+    {                                                                  \
+        dbo_tap *tap = self;                                           \
+        dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__}; \
+        if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
+            before(tap, &call);                                        \
+        tap->below.forward;                                            \
+        call.status = DBO_OK;                                          \
+        if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
+            after(tap, &call);                                         \
+    }
+/* The same of a trace, which may have no such slot below. */
+#define TAP_TRACE(name, parameters, arguments, tap_kind, ...)          \
+    static void tap_##name parameters                                  \
+    {                                                                  \
+        dbo_tap *tap = self;                                           \
+        dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__}; \
+        if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
+            before(tap, &call);                                        \
+        if (tap->below.trace && tap->below.trace->name)                \
+            tap->below.trace->name arguments;                          \
+        call.status = DBO_OK;                                          \
+        if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
+            after(tap, &call);                                         \
+    }
+/* One that only asks, or that no hook wants. */
+#define TAP_SILENT(type, name, parameters, forward) \
+    static type tap_##name parameters               \
+    {                                               \
+        const dbo_tap *tap = self;                  \
+        return tap->below.forward;                  \
+    }
+
+/* clang-format off */
+TAP_SILENT(int64_t, now_ns, (void *self), host->now_ns(tap->below.host_self))
+TAP_SILENT(bool, cancelled, (void *self), host->cancelled(tap->below.host_self))
+
+TAP(stream_create, (void *self, const char *name, dbo_stream *out),
+    device->stream_create(tap->below.device_self, name, out),
+    STREAM_CREATE, .in = name, .out = out)
+TAP(event_create, (void *self, dbo_event *out),
+    device->event_create(tap->below.device_self, out), EVENT_CREATE, .out = out)
+TAP_VOID(event_destroy, (void *self, dbo_event event),
+    device->event_destroy(tap->below.device_self, event), EVENT_DESTROY, .number = event)
+TAP(record, (void *self, dbo_event event, dbo_stream stream),
+    device->record(tap->below.device_self, event, stream),
+    RECORD, .stream = stream, .number = event)
+TAP(wait, (void *self, dbo_stream stream, dbo_event event),
+    device->wait(tap->below.device_self, stream, event),
+    WAIT, .stream = stream, .number = event)
+TAP(launch, (void *self, dbo_stream stream, const dbo_op *op),
+    device->launch(tap->below.device_self, stream, op), LAUNCH, .stream = stream, .in = op)
+TAP(event_query, (void *self, dbo_event event, bool *done),
+    device->event_query(tap->below.device_self, event, done),
+    EVENT_QUERY, .number = event, .out = done)
+TAP(host_wait, (void *self, dbo_event event),
+    device->host_wait(tap->below.device_self, event), HOST_WAIT, .number = event)
+TAP(set_compute_sms, (void *self, uint32_t sms),
+    device->set_compute_sms(tap->below.device_self, sms), COMPUTE_SMS, .number = sms)
+TAP_SILENT(uint32_t, total_sms, (void *self), device->total_sms(tap->below.device_self))
+
+TAP(alloc, (void *self, uint64_t bytes, dbo_space space, uint64_t *address),
+    mem->alloc(tap->below.mem_self, bytes, space, address),
+    ALLOC, .number = (uint32_t)space, .bytes = bytes, .out = address)
+TAP_VOID(free, (void *self, uint64_t address),
+    mem->free(tap->below.mem_self, address), FREE, .address = address)
+TAP_SILENT(void *, ptr, (void *self, uint64_t address), mem->ptr(tap->below.mem_self, address))
+
+TAP(begin, (void *self, dbo_stream stream),
+    graph->begin(tap->below.graph_self, stream), CAPTURE_BEGIN, .stream = stream)
+TAP_SILENT(bool, is_capturing, (void *self), graph->is_capturing(tap->below.graph_self))
+TAP(end, (void *self, dbo_graph *out),
+    graph->end(tap->below.graph_self, out), CAPTURE_END, .out = out)
+TAP_VOID(abandon, (void *self), graph->abandon(tap->below.graph_self), CAPTURE_ABANDON)
+TAP(replay, (void *self, dbo_graph graph, dbo_stream stream, uint32_t step),
+    graph->replay(tap->below.graph_self, graph, stream, step),
+    REPLAY, .stream = stream, .number = graph, .other = step)
+TAP_VOID(graph_destroy, (void *self, dbo_graph graph),
+    graph->destroy(tap->below.graph_self, graph), GRAPH_DESTROY, .number = graph)
+
+TAP_VOID(caps, (void *self, dbo_a2a_caps *out), a2a->caps(tap->below.a2a_self, out),
+    CAPS, .out = out)
+TAP(post, (void *self, const dbo_a2a_args *args, dbo_a2a_handle *out),
+    a2a->post(tap->below.a2a_self, args, out),
+    POST, .stream = args->stream, .in = args, .out = out)
+TAP(counts, (void *self, dbo_a2a_handle handle),
+    a2a->counts(tap->below.a2a_self, handle), COUNTS, .number = handle)
+TAP(finish, (void *self, dbo_a2a_handle handle, dbo_stream stream),
+    a2a->finish(tap->below.a2a_self, handle, stream),
+    FINISH, .stream = stream, .number = handle)
+TAP_VOID(abort, (void *self), a2a->abort(tap->below.a2a_self), ABORT)
+
+TAP_SILENT(uint32_t, rank, (void *self), group->rank(tap->below.group_self))
+TAP_SILENT(uint32_t, size, (void *self), group->size(tap->below.group_self))
+TAP(exchange, (void *self, const char *tag, uint64_t sequence, const int32_t *column,
+               uint32_t rows, int32_t *matrix),
+    group->exchange(tap->below.group_self, tag, sequence, column, rows, matrix),
+    EXCHANGE, .number = (uint32_t)sequence, .other = rows, .in = tag)
+TAP(barrier, (void *self), group->barrier(tap->below.group_self), BARRIER)
+
+TAP_TRACE(mark, (void *self, const dbo_mark *mark), (tap->below.trace_self, mark),
+    MARK, .in = mark)
+TAP_TRACE(turn, (void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg),
+    (tap->below.trace_self, event, ubatch, arg),
+    TURN, .number = (uint32_t)event, .other = arg, .in = &ubatch)
+TAP_TRACE(memory, (void *self, const dbo_memory_event *event), (tap->below.trace_self, event),
+    MEMORY, .in = event)
+/* clang-format on */
+
+static void tap_op_issued(void *self, dbo_op_id id, dbo_span_part part, dbo_stream stream,
+                          int64_t host_ns)
+{
+    const dbo_tap *tap = self;
+    tap->below.trace->op_issued(tap->below.trace_self, id, part, stream, host_ns);
+}
+
+static void tap_span(void *self, const dbo_span *span)
+{
+    const dbo_tap *tap = self;
+    if (tap->below.trace)
+        tap->below.trace->span(tap->below.trace_self, span);
+}
+
+/* Without a slot below nothing is charged; what would have been is seen all the same. */
+static void tap_charge(void *self, dbo_charge kind, uint32_t count)
+{
+    dbo_tap *tap = self;
+    dbo_tap_call call = {.kind = DBO_TAP_CHARGE, .number = (uint32_t)kind, .other = count};
+    before(tap, &call);
+    if (tap->below.host->charge)
+        tap->below.host->charge(tap->below.host_self, kind, count);
+    after(tap, &call);
+}
+
+static uint32_t tap_set_sms(void *self, uint32_t sms)
+{
+    dbo_tap *tap = self;
+    dbo_tap_call call = {.kind = DBO_TAP_A2A_SMS, .number = sms};
+    if (is_hooked(tap, DBO_TAP_A2A_SMS))
+        before(tap, &call);
+    call.number = tap->below.a2a->set_sms(tap->below.a2a_self, sms);
+    call.status = DBO_OK;
+    if (is_hooked(tap, DBO_TAP_A2A_SMS))
+        after(tap, &call);
+    return call.number;
+}
+
+/* The own sentence first. */
+static dbo_status tap_status(void *self, dbo_error *err)
+{
+    dbo_tap *tap = self;
+    dbo_status status = tap->refusal.status;
+    if (status == DBO_OK)
+        return tap->below.device->status(tap->below.device_self, err);
+    if (err)
+        *err = tap->refusal;
+    memset(&tap->refusal, 0, sizeof tap->refusal);
+    return status;
+}
+
+dbo_status dbo_tap_refuse(dbo_tap *tap, dbo_status status, const char *hint, const char *sentence)
+{
+    return dbo_fail(&tap->refusal, status, hint, "%s", sentence);
+}
+
+/* ---- wrapping ---- */
+
+static const dbo_device_ops device_table = {.stream_create = tap_stream_create,
+                                            .event_create = tap_event_create,
+                                            .event_destroy = tap_event_destroy,
+                                            .record = tap_record,
+                                            .wait = tap_wait,
+                                            .launch = tap_launch,
+                                            .event_query = tap_event_query,
+                                            .host_wait = tap_host_wait,
+                                            .set_compute_sms = tap_set_compute_sms,
+                                            .total_sms = tap_total_sms,
+                                            .status = tap_status};
+static const dbo_mem_ops mem_table = {.alloc = tap_alloc, .free = tap_free, .ptr = tap_ptr};
+static const dbo_graph_ops graph_table = {.begin = tap_begin,
+                                          .is_capturing = tap_is_capturing,
+                                          .end = tap_end,
+                                          .abandon = tap_abandon,
+                                          .replay = tap_replay,
+                                          .destroy = tap_graph_destroy};
+
+typedef enum table { device, mem, graph, a2a, group, trace, host } table;
+
+/* A bit a table that has a hooked call. */
+static uint32_t hooked_tables(const dbo_tap *tap)
+{
+    static const uint8_t table_of[DBO_TAP_COUNT] = {
+#define TABLE_OF(call, table, ...) table,
+        DBO_TAP_MAP(TABLE_OF)
+#undef TABLE_OF
+    };
+    uint32_t tables = 0;
+    for (uint32_t kind = 0; kind < DBO_TAP_COUNT; kind++)
+        tables |= is_hooked(tap, (dbo_tap_kind)kind) ? 1u << table_of[kind] : 0;
+    return tables;
+}
+
+/* Tables with optional slots: what was missing stays so, unless it is hooked. */
+static void fill_tables(dbo_tap *tap)
+{
+    const dbo_seam *below = &tap->below;
+    const dbo_trace_ops none = {0}, *traced = below->trace ? below->trace : &none;
+    tap->host = (dbo_host_ops){.now_ns = tap_now_ns,
+                               .charge = is_hooked(tap, DBO_TAP_CHARGE) ? tap_charge : NULL,
+                               .cancelled = below->host->cancelled ? tap_cancelled : NULL};
+    if (below->a2a)
+        tap->a2a = (dbo_a2a_ops){.caps = tap_caps,
+                                 .set_sms = tap_set_sms,
+                                 .post = tap_post,
+                                 .counts = below->a2a->counts ? tap_counts : NULL,
+                                 .finish = tap_finish,
+                                 .abort = below->a2a->abort ? tap_abort : NULL};
+    tap->group = (dbo_group_ops){.rank = tap_rank,
+                                 .size = tap_size,
+                                 .exchange = tap_exchange,
+                                 .barrier = below->group->barrier ? tap_barrier : NULL};
+    tap->trace = (dbo_trace_ops){
+        .op_issued = traced->op_issued ? tap_op_issued : NULL,
+        .span = tap_span,
+        .mark = traced->mark || is_hooked(tap, DBO_TAP_MARK) ? tap_mark : NULL,
+        .turn = traced->turn || is_hooked(tap, DBO_TAP_TURN) ? tap_turn : NULL,
+        .memory = traced->memory || is_hooked(tap, DBO_TAP_MEMORY) ? tap_memory : NULL};
+}
+
+/* A refusal of either table is asked for at the device. */
+#define SPEAKING (1u << device | 1u << a2a)
+
+void dbo_tap_wrap(dbo_tap *tap, const dbo_tap_hooks *hooks, void *self, dbo_seam *seam)
+{
+    *tap = (dbo_tap){.self = self, .below = *seam, .hooks = hooks};
+    for (uint32_t kind = 0; kind < DBO_TAP_COUNT; kind++)
+        if (hooks->before[kind] || hooks->after[kind])
+            tap->hooked |= 1u << kind;
+    uint32_t tables = hooked_tables(tap);
+    fill_tables(tap);
+#define REPLACE(name, with)                    \
+    if ((tables >> (name)&1u) && seam->name) { \
+        seam->name = (with);                   \
+        seam->name##_self = tap;               \
+    }
+    if (tables & SPEAKING)
+        tables |= 1u << device;
+    if (!seam->trace)
+        seam->trace = tables >> trace & 1u ? &tap->trace : NULL;
+    REPLACE(host, &tap->host)
+    REPLACE(device, &device_table)
+    REPLACE(mem, &mem_table)
+    REPLACE(graph, &graph_table)
+    REPLACE(a2a, &tap->a2a)
+    REPLACE(group, &tap->group)
+    REPLACE(trace, &tap->trace)
+#undef REPLACE
+}
