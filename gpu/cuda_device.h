@@ -33,8 +33,9 @@ typedef struct dbo_cuda_config {
     int device;
     const dbo_trace_ops *trace; /* op_issued is reported here; NULL: nowhere */
     void *trace_self;
-    dbo_cupti *cupti;      /* borrowed; ids of ops are pushed to it; NULL: no device records */
-    const bool *cancelled; /* borrowed; set from outside ends a host_wait; may be NULL */
+    dbo_cupti *cupti; /* borrowed; ids of ops are pushed to it; NULL: no device records */
+    bool (*cancelled)(void *arg); /* or NULL; polled by host waits, which it ends */
+    void *cancelled_arg;
     /* Streams of the caller's that become the rank's first two (compute, comm) instead of new ones;
      * NULL: a new one. Borrowed: they outlive the dbo_cuda and are not destroyed by it. The legacy
      * default stream cannot be adopted: it cannot be captured, and its handle is NULL. */
@@ -46,6 +47,15 @@ typedef struct dbo_cuda_config {
  */
 dbo_cuda *dbo_cuda_create(const dbo_cuda_config *config, dbo_error *err);
 void dbo_cuda_destroy(dbo_cuda *cuda);
+/* How many devices CUDA sees; DBO_UNSUPPORTED with CUDA's reason when there is none. */
+dbo_status dbo_cuda_count_devices(uint32_t *out, dbo_error *err);
+/* Waits for all work on the rank's device; DBO_CANCELLED ends it while a stream of the rank's is
+ * busy. */
+dbo_status dbo_cuda_synchronize(dbo_cuda *cuda);
+/* Destroys every graph: before a transport that they captured transfers of. */
+void dbo_cuda_destroy_graphs(dbo_cuda *cuda);
+/* Nodes of a captured graph; 0 when there is none. */
+uint32_t dbo_cuda_graph_nodes(const dbo_cuda *cuda, dbo_graph graph);
 
 /* Sets host, device, mem and graph of the seam, and their selves. */
 void dbo_cuda_fill(dbo_cuda *cuda, dbo_seam *seam);

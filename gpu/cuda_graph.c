@@ -122,6 +122,14 @@ static dbo_status graph_replay(void *self, dbo_graph graph, dbo_stream stream, u
     return error == cudaSuccess ? DBO_OK : dbo_cuda_failed(cuda, error, "cudaGraphLaunch");
 }
 
+uint32_t dbo_cuda_graph_nodes(const dbo_cuda *cuda, dbo_graph graph)
+{
+    size_t count = 0;
+    if (graph < cuda->num_graphs && cuda->graphs[graph].used)
+        cudaGraphGetNodes(cuda->graphs[graph].graph, NULL, &count);
+    return (uint32_t)count;
+}
+
 static void graph_destroy(void *self, dbo_graph graph)
 {
     dbo_cuda *cuda = self;
@@ -130,6 +138,13 @@ static void graph_destroy(void *self, dbo_graph graph)
     cudaGraphExecDestroy(cuda->graphs[graph].exec);
     cudaGraphDestroy(cuda->graphs[graph].graph);
     cuda->graphs[graph] = (cuda_graph_slot){0};
+}
+
+void dbo_cuda_destroy_graphs(dbo_cuda *cuda)
+{
+    cudaSetDevice(cuda->config.device);
+    for (uint32_t i = 0; i < cuda->num_graphs; i++)
+        graph_destroy(cuda, i);
 }
 
 const dbo_graph_ops dbo_cuda_graph_ops = {

@@ -1,5 +1,9 @@
-/* cuda_internal.h: what a dbo_cuda is made of; for cuda_device.c, cuda_memory.c and cuda_graph.c
- * alone. Numbers of the seam index the three tables; a slot that is not `used` is free. */
+/* cuda_internal.h: what a dbo_cuda is made of; for the cuda_*.c files alone, one a subject: rank
+ * (the object, failures), stream (and events), launch, graph, memory. Numbers of the seam index the
+ * three tables; a slot that is not `used` is free:
+ *
+ *     cudaStreamWaitEvent(cuda->streams[stream], cuda->events[event].event, 0);
+ */
 #ifndef DBO_GPU_CUDA_INTERNAL_H
 #define DBO_GPU_CUDA_INTERNAL_H
 
@@ -47,6 +51,18 @@ static inline dbo_status dbo_cuda_enter(dbo_cuda *cuda)
 /* Is this stream part of the capture in progress? */
 bool dbo_cuda_stream_captures(const dbo_cuda *cuda, dbo_stream stream);
 
+/* ---- of one file for the others ---- */
+
+int64_t dbo_cuda_now_ns(void *self);
+bool dbo_cuda_cancelled(void *self);
+dbo_status dbo_cuda_status(void *self, dbo_error *err); /* and forgets it */
+dbo_status dbo_cuda_launch(void *self, dbo_stream stream, const dbo_op *op);
+dbo_status dbo_cuda_set_compute_sms(void *self, uint32_t sms);
+uint32_t dbo_cuda_total_sms(void *self);
+void dbo_cuda_event_destroy(void *self, dbo_event event);
+void dbo_cuda_close_streams(dbo_cuda *cuda); /* and events */
+
+extern const dbo_device_ops dbo_cuda_device_ops;
 extern const dbo_mem_ops dbo_cuda_mem_ops;
 extern const dbo_graph_ops dbo_cuda_graph_ops;
 

@@ -3,7 +3,7 @@
  * Two maps carry identity: correlation id of a launching call -> op (eager work, and the step of a
  * replay), and graph node id -> op (work in graphs). Records are kept as they arrive,
  * from CUPTI's own thread and in no useful order, and are matched at the flush, when every map is
- * complete. The mutex guards only what that thread touches: the kept records and the first map.
+ * complete. The mutex guards what that thread and those of several ranks touch: records and maps.
  *
  * A record of a replay names a node of the executable graph, which CUDA clones from the captured
  * one at instantiation; the clone is announced by a callback and inherits its original's op.
@@ -54,13 +54,16 @@ struct dbo_cupti {
         op_mark mark;
     } streams[MAX_STREAMS];
     uint32_t num_streams;
-    op_mark current; /* of the issuing thread, between push and pop */
-    bool pushed, failed;
+    bool failed;
     dbo_cupti_way way;
 };
 
 /* The process's one trace: CUPTI's buffer callbacks have no argument. */
 static dbo_cupti *the_trace;
+
+/* What the thread issues, between push and pop: ranks of one process issue at the same time. */
+static _Thread_local op_mark current;
+static _Thread_local bool pushed;
 
 /* ---- maps ---- */
 
@@ -227,8 +230,9 @@ static void graph_node(dbo_cupti *cupti, CUpti_CallbackId id, const CUpti_GraphD
     uint64_t node = 0, original = 0;
     if (cuptiGetGraphNodeId(graph->node, &node) != CUPTI_SUCCESS)
         return;
+    pthread_mutex_lock(&cupti->lock);
     if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
-        if (cupti->pushed && !map_put(&cupti->nodes, node, cupti->current))
+        if (pushed && !map_put(&cupti->nodes, node, current))
             cupti->failed = true;
     } else if (cuptiGetGraphNodeId(graph->originalNode, &original) == CUPTI_SUCCESS) {
         const op_mark *mark = map_find(&cupti->nodes, original);
@@ -236,16 +240,17 @@ static void graph_node(dbo_cupti *cupti, CUpti_CallbackId id, const CUpti_GraphD
         if (mark && !map_put(&cupti->nodes, node, copy))
             cupti->failed = true;
     }
+    pthread_mutex_unlock(&cupti->lock);
 }
 
 /* A call that launches begins. A call of the runtime makes one of the driver: either id may be the
  * one that the record names. */
 static void launching(dbo_cupti *cupti, const CUpti_CallbackData *call)
 {
-    if (!cupti->pushed || call->callbackSite != CUPTI_API_ENTER)
+    if (!pushed || call->callbackSite != CUPTI_API_ENTER)
         return;
     pthread_mutex_lock(&cupti->lock);
-    if (!map_put(&cupti->calls, call->correlationId, cupti->current))
+    if (!map_put(&cupti->calls, call->correlationId, current))
         cupti->failed = true;
     pthread_mutex_unlock(&cupti->lock);
 }
@@ -400,19 +405,22 @@ void dbo_cupti_add_stream(dbo_cupti *cupti, cudaStream_t cuda_stream, dbo_span_p
                           uint8_t stream)
 {
     uint32_t id = 0;
-    if (cupti->num_streams == MAX_STREAMS ||
-        cuptiGetStreamIdEx(NULL, (CUstream)cuda_stream, 0, &id) != CUPTI_SUCCESS) {
+    bool known = cuptiGetStreamIdEx(NULL, (CUstream)cuda_stream, 0, &id) == CUPTI_SUCCESS;
+    pthread_mutex_lock(&cupti->lock);
+    if (!known || cupti->num_streams == MAX_STREAMS) {
         cupti->failed = true;
-        return;
+    } else {
+        cupti->streams[cupti->num_streams].cupti_id = id;
+        cupti->streams[cupti->num_streams++].mark =
+            (op_mark){.part = (uint8_t)part, .stream = stream};
     }
-    cupti->streams[cupti->num_streams].cupti_id = id;
-    cupti->streams[cupti->num_streams++].mark = (op_mark){.part = (uint8_t)part, .stream = stream};
+    pthread_mutex_unlock(&cupti->lock);
 }
 
 void dbo_cupti_push(dbo_cupti *cupti, dbo_op_id id, dbo_span_part part, uint8_t stream)
 {
-    cupti->current = (op_mark){.id = id, .part = (uint8_t)part, .stream = stream};
-    cupti->pushed = true;
+    current = (op_mark){.id = id, .part = (uint8_t)part, .stream = stream};
+    pushed = true;
     if (cupti->way != DBO_CUPTI_CALLBACK &&
         cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id) !=
             CUPTI_SUCCESS)
@@ -422,7 +430,7 @@ void dbo_cupti_push(dbo_cupti *cupti, dbo_op_id id, dbo_span_part part, uint8_t 
 void dbo_cupti_pop(dbo_cupti *cupti)
 {
     uint64_t id;
-    cupti->pushed = false;
+    pushed = false;
     if (cupti->way != DBO_CUPTI_CALLBACK &&
         cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id) !=
             CUPTI_SUCCESS)

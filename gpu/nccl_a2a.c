@@ -12,6 +12,7 @@
 #include "gpu/a2a_handles.h"
 
 #include <nccl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,6 +290,27 @@ dbo_status dbo_nccl_make_id(dbo_nccl_id *out, dbo_error *err)
                         "NCCL could not make an id: %s.", ncclGetErrorString(result));
     memcpy(out->bytes, &id, sizeof id);
     return DBO_OK;
+}
+
+static int version(void)
+{
+    int number = 0;
+    ncclGetVersion(&number);
+    return number;
+}
+
+const char *dbo_nccl_version_text(void)
+{
+    static _Thread_local char text[32];
+    int number = version();
+    snprintf(text, sizeof text, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
+    return text;
+}
+
+bool dbo_nccl_shares_gpu(void)
+{
+    const char *enabled = getenv("NCCL_MULTI_RANK_GPU_ENABLE");
+    return version() >= NCCL_VERSION(2, 30, 0) && enabled && strcmp(enabled, "1") == 0;
 }
 
 static dbo_status open_lane(dbo_nccl *nccl, nccl_lane *lane, const dbo_nccl_id *id)

@@ -39,6 +39,11 @@ typedef struct dbo_nccl_id {
 
 dbo_status dbo_nccl_make_id(dbo_nccl_id *out, dbo_error *err);
 
+/* "2.28.3": of the library that is loaded. */
+const char *dbo_nccl_version_text(void);
+/* Can ranks of one process share a GPU? From 2.30 on, with NCCL_MULTI_RANK_GPU_ENABLE=1. */
+bool dbo_nccl_shares_gpu(void);
+
 typedef struct dbo_nccl_config {
     uint32_t rank, size;
     uint32_t communicators;  /* one an ubatch, at least 1 */

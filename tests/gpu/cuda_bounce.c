@@ -1,10 +1,11 @@
-/* spike_bounce.c: the PCIe transport: joined inside a capture, verified, and beside compute; then
+/* cuda_bounce.c: the PCIe transport: joined inside a capture, verified, and beside compute; then
  * the built-in LL schedule of several layers through interpreter, hooks and graph.
  */
 #include "core/program/builders.h"
 #include "gpu/bounce_a2a.h"
-#include "gpu/spike.h"
-#include "gpu/spike_kernels.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ typedef struct transfer {
     uint32_t *sent, *got; /* host copies */
 } transfer;
 
-static dbo_status transfer_init(transfer *t, spike_machine *m, dbo_error *err)
+static dbo_status transfer_init(transfer *t, gpu_machine *m, dbo_error *err)
 {
     memset(t, 0, sizeof *t);
     t->from = (dbo_access){.buffer = 0, .bytes = PAYLOAD_BYTES};
@@ -29,8 +30,8 @@ static dbo_status transfer_init(transfer *t, spike_machine *m, dbo_error *err)
     t->io = (dbo_op_io){.num_reads = 1, .num_writes = 1, .reads = &t->from, .writes = &t->to};
     t->cost = (dbo_a2a_cost){.fixed_ns = -1};
     for (int i = 0; i < 2; i++)
-        SPIKE_SEAM(m->seam.mem->alloc(m->seam.mem_self, PAYLOAD_BYTES, DBO_SPACE_DEVICE,
-                                      &t->addresses[i]));
+        SEAM_TRY(m->seam.mem->alloc(m->seam.mem_self, PAYLOAD_BYTES, DBO_SPACE_DEVICE,
+                                    &t->addresses[i]));
     t->sent = malloc(PAYLOAD_BYTES);
     t->got = malloc(PAYLOAD_BYTES);
     if (!t->sent || !t->got)
@@ -38,7 +39,7 @@ static dbo_status transfer_init(transfer *t, spike_machine *m, dbo_error *err)
     return DBO_OK;
 }
 
-static void transfer_fini(transfer *t, spike_machine *m)
+static void transfer_fini(transfer *t, gpu_machine *m)
 {
     for (int i = 0; i < 2; i++)
         m->seam.mem->free(m->seam.mem_self, t->addresses[i]);
@@ -54,18 +55,18 @@ static dbo_status refill(transfer *t, uint32_t seed, dbo_error *err)
         x = x * 1664525u + 1013904223u;
         t->sent[i] = x;
     }
-    SPIKE_CUDA(cudaMemcpy((void *)(uintptr_t)t->addresses[0], t->sent, PAYLOAD_BYTES,
-                          cudaMemcpyHostToDevice));
-    SPIKE_CUDA(cudaMemset((void *)(uintptr_t)t->addresses[1], 0xAB, PAYLOAD_BYTES));
-    return spike_sync(err);
+    GPU_TRY(cudaMemcpy((void *)(uintptr_t)t->addresses[0], t->sent, PAYLOAD_BYTES,
+                       cudaMemcpyHostToDevice));
+    GPU_TRY(cudaMemset((void *)(uintptr_t)t->addresses[1], 0xAB, PAYLOAD_BYTES));
+    return gpu_sync(err);
 }
 
 /* The receiver gets x -> 3 x + 1 of what lay in the sender's buffer at the post. */
 static dbo_status verify(const transfer *t, dbo_error *err)
 {
-    DBO_TRY(spike_sync(err));
-    SPIKE_CUDA(cudaMemcpy(t->got, (const void *)(uintptr_t)t->addresses[1], PAYLOAD_BYTES,
-                          cudaMemcpyDeviceToHost));
+    DBO_TRY(gpu_sync(err));
+    GPU_TRY(cudaMemcpy(t->got, (const void *)(uintptr_t)t->addresses[1], PAYLOAD_BYTES,
+                       cudaMemcpyDeviceToHost));
     for (size_t i = 0; i < PAYLOAD_BYTES / sizeof *t->got; i++) {
         if (t->got[i] != 3 * t->sent[i] + 1)
             return dbo_fail(err, DBO_INTERNAL, NULL, "number %zu came back as %u, not %u.", i,
@@ -74,18 +75,18 @@ static dbo_status verify(const transfer *t, dbo_error *err)
     return DBO_OK;
 }
 
-static dbo_status compute_for(spike_machine *m, int64_t ns, dbo_error *err)
+static dbo_status compute_for(gpu_machine *m, int64_t ns, dbo_error *err)
 {
     const dbo_op_cost cost = {
         .fixed_ns = ns, .fixed_sms = (uint16_t)m->seam.device->total_sms(m->seam.device_self)};
     const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 1, DBO_KIND_MLP, 0), .cost = &cost};
-    SPIKE_SEAM(m->seam.device->launch(m->seam.device_self, m->rank.streams[0], &op));
+    SEAM_TRY(m->seam.device->launch(m->seam.device_self, m->rank.streams[0], &op));
     return DBO_OK;
 }
 
 /* Work before the post, the transfer, compute beside it, its finish; parts can be left out. The
  * work after the post overwrites what was sent, so a transfer that reads late is seen. */
-static dbo_status issue(spike_machine *m, transfer *t, bool transfers, int64_t compute_ns,
+static dbo_status issue(gpu_machine *m, transfer *t, bool transfers, int64_t compute_ns,
                         dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
@@ -100,36 +101,34 @@ static dbo_status issue(spike_machine *m, transfer *t, bool transfers, int64_t c
                                .io = &t->io,
                                .addresses = t->addresses};
     if (transfers) {
-        SPIKE_CUDA(
-            dbo_spike_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0], PAYLOAD_BYTES / 4, 3, 1));
-        SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
+        GPU_TRY(test_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0], PAYLOAD_BYTES / 4, 3, 1));
+        SEAM_TRY(seam->a2a->post(seam->a2a_self, &args, &handle));
     }
     if (compute_ns)
         DBO_TRY(compute_for(m, compute_ns, err));
     if (transfers) {
-        SPIKE_SEAM(seam->a2a->finish(seam->a2a_self, handle, stream));
-        SPIKE_CUDA(dbo_spike_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0], PAYLOAD_BYTES / 4,
-                                    1, 99));
+        SEAM_TRY(seam->a2a->finish(seam->a2a_self, handle, stream));
+        GPU_TRY(test_affine(raw, (uint32_t *)(uintptr_t)t->addresses[0], PAYLOAD_BYTES / 4, 1, 99));
     }
     return DBO_OK;
 }
 
 /* Median device time of one issue, eagerly. */
-static dbo_status time_issue(spike_machine *m, transfer *t, bool transfers, int64_t compute_ns,
+static dbo_status time_issue(gpu_machine *m, transfer *t, bool transfers, int64_t compute_ns,
                              double *out_us, dbo_error *err)
 {
     enum { TIMES = 9 };
     cudaStream_t raw = dbo_cuda_stream(m->cuda, m->rank.streams[DBO_STREAM_COMPUTE]);
     cudaEvent_t start, stop;
     *out_us = 0;
-    SPIKE_CUDA(cudaEventCreate(&start));
-    SPIKE_CUDA(cudaEventCreate(&stop));
+    GPU_TRY(cudaEventCreate(&start));
+    GPU_TRY(cudaEventCreate(&stop));
     double best = 1e30;
     for (int i = 0; i < TIMES; i++) {
-        SPIKE_CUDA(cudaEventRecord(start, raw));
+        GPU_TRY(cudaEventRecord(start, raw));
         DBO_TRY(issue(m, t, transfers, compute_ns, err));
-        SPIKE_CUDA(cudaEventRecord(stop, raw));
-        double us = spike_elapsed_us(start, stop);
+        GPU_TRY(cudaEventRecord(stop, raw));
+        double us = gpu_elapsed_us(start, stop);
         best = us < best ? us : best;
     }
     *out_us = best;
@@ -138,26 +137,26 @@ static dbo_status time_issue(spike_machine *m, transfer *t, bool transfers, int6
     return DBO_OK;
 }
 
-static dbo_status replay_verified(spike_machine *m, transfer *t, int64_t compute_ns, double *out_us,
+static dbo_status replay_verified(gpu_machine *m, transfer *t, int64_t compute_ns, double *out_us,
                                   dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
     dbo_graph graph;
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, stream));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, stream));
     dbo_status status = issue(m, t, true, compute_ns, err);
     if (status != DBO_OK) {
         seam->graph->abandon(seam->graph_self);
         return status;
     }
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+    SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
     *out_us = 1e30;
     for (uint32_t i = 0; i < REPLAYS && status == DBO_OK; i++) {
         DBO_TRY(refill(t, 100 + i, err));
-        int64_t begin = spike_now_ns();
-        SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, stream, i));
-        DBO_TRY(spike_sync(err));
-        double us = (double)(spike_now_ns() - begin) / 1e3;
+        int64_t begin = test_now_ns();
+        SEAM_TRY(seam->graph->replay(seam->graph_self, graph, stream, i));
+        DBO_TRY(gpu_sync(err));
+        double us = (double)(test_now_ns() - begin) / 1e3;
         *out_us = us < *out_us ? us : *out_us;
         status = verify(t, err);
     }
@@ -165,7 +164,7 @@ static dbo_status replay_verified(spike_machine *m, transfer *t, int64_t compute
     return status;
 }
 
-static dbo_status bounce_run(spike_machine *m, transfer *t, spike_line *line, dbo_error *err)
+static dbo_status bounce_run(gpu_machine *m, transfer *t, test_line *line, dbo_error *err)
 {
     double alone = 0, compute = 0, both = 0, replay = 0;
     DBO_TRY(refill(t, 1, err));
@@ -177,22 +176,22 @@ static dbo_status bounce_run(spike_machine *m, transfer *t, spike_line *line, db
     DBO_TRY(time_issue(m, t, true, compute_ns, &both, err));
     DBO_TRY(replay_verified(m, t, compute_ns, &replay, err));
     double hidden = (alone + compute - both) / (alone < compute ? alone : compute);
-    spike_say(line,
-              "%llu MiB out and back: alone %.0f us (%.1f GB/s each way), compute on all SMs "
-              "alone %.0f us, both %.0f us: %.0f %% of the shorter hidden; captured and joined, %d "
-              "replays verified, %.0f us each on the host's clock",
-              (unsigned long long)(PAYLOAD_BYTES >> 20), alone, (double)PAYLOAD_BYTES / alone / 1e3,
-              compute, both, hidden * 100, REPLAYS, replay);
+    test_say(line,
+             "%llu MiB out and back: alone %.0f us (%.1f GB/s each way), compute on all SMs "
+             "alone %.0f us, both %.0f us: %.0f %% of the shorter hidden; captured and joined, %d "
+             "replays verified, %.0f us each on the host's clock",
+             (unsigned long long)(PAYLOAD_BYTES >> 20), alone, (double)PAYLOAD_BYTES / alone / 1e3,
+             compute, both, hidden * 100, REPLAYS, replay);
     if (hidden < 0.5)
         return dbo_fail(err, DBO_INTERNAL, NULL, "The transfer did not run beside the compute.");
     return DBO_OK;
 }
 
-dbo_status spike_bounce(spike_line *line, dbo_error *err)
+dbo_status cuda_bounce(test_line *line, dbo_error *err)
 {
-    spike_machine m;
+    gpu_machine m;
     transfer t;
-    DBO_TRY(spike_open(&m, &(spike_options){0}, err));
+    DBO_TRY(gpu_open(&m, &(gpu_options){0}, err));
     const dbo_bounce_config config = {
         .communicators = 2, .peers = PEERS, .capacity_bytes = PAYLOAD_BYTES};
     dbo_bounce *bounce = dbo_bounce_create(m.cuda, &config, err);
@@ -205,7 +204,7 @@ dbo_status spike_bounce(spike_line *line, dbo_error *err)
         transfer_fini(&t, &m);
     }
     dbo_bounce_destroy(bounce);
-    spike_close(&m);
+    gpu_close(&m);
     return status;
 }
 
@@ -263,7 +262,7 @@ static bool is_flight(const dbo_span *span)
     return span->part == DBO_SPAN_FLIGHT;
 }
 
-static int64_t sum_of(const dbo_trace *trace, spike_pick pick)
+static int64_t sum_of(const dbo_trace *trace, test_pick pick)
 {
     int64_t sum = 0;
     for (uint64_t i = 0; i < trace->num_spans; i++) {
@@ -273,22 +272,22 @@ static int64_t sum_of(const dbo_trace *trace, spike_pick pick)
     return sum;
 }
 
-static dbo_status capture_layers(spike_machine *m, const dbo_program *program, dbo_graph *out,
+static dbo_status capture_layers(gpu_machine *m, const dbo_program *program, dbo_graph *out,
                                  dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     layers_args args = {.program = program};
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
     dbo_status status = dbo_ubatches_run(&m->rank, 2, 0, layers_body, &args, err);
     if (status != DBO_OK) {
         seam->graph->abandon(seam->graph_self);
         return status;
     }
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, out));
+    SEAM_TRY(seam->graph->end(seam->graph_self, out));
     return DBO_OK;
 }
 
-static dbo_status schedule_run(spike_machine *m, spike_line *line, dbo_error *err)
+static dbo_status schedule_run(gpu_machine *m, test_line *line, dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     dbo_layer_costs costs[2];
@@ -300,13 +299,13 @@ static dbo_status schedule_run(spike_machine *m, spike_line *line, dbo_error *er
     DBO_TRY(dbo_build_ll(costs, &(dbo_build_options){.num_ubatches = 2}, &program, err));
     DBO_TRY(dbo_rank_fit(&m->rank, &program, err));
     DBO_TRY(capture_layers(m, &program, &graph, err));
-    SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], 0)); /* warm */
-    DBO_TRY(spike_sync(err));
+    SEAM_TRY(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], 0)); /* warm */
+    DBO_TRY(gpu_sync(err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
     dbo_trace_fini(&m->trace);
     dbo_trace_init(&m->trace);
-    SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], 1));
-    DBO_TRY(spike_sync(err));
+    SEAM_TRY(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], 1));
+    DBO_TRY(gpu_sync(err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
     seam->graph->destroy(seam->graph_self, graph);
     dbo_program_fini(&program);
@@ -316,25 +315,25 @@ static dbo_status schedule_run(spike_machine *m, spike_line *line, dbo_error *er
         first = span->start_ns < first ? span->start_ns : first;
         last = span->end_ns > last ? span->end_ns : last;
     }
-    int64_t overlap = spike_overlap_ns(&m->trace, is_compute, is_flight);
+    int64_t overlap = test_overlap_ns(&m->trace, is_compute, is_flight);
     int64_t flights = sum_of(&m->trace, is_flight);
-    spike_say(line,
-              "LL schedule, 2 ubatches, %d layers, captured by fibers; one replay: %llu "
-              "records, all matched: %s; step %.0f us, compute %.0f us, copies %.0f us of which "
-              "%.0f %% beside compute",
-              LAYERS, (unsigned long long)counts.records,
-              counts.matched == counts.records ? "yes" : "no", (double)(last - first) / 1e3,
-              (double)sum_of(&m->trace, is_compute) / 1e3, (double)flights / 1e3,
-              flights ? 100.0 * (double)overlap / (double)flights : 0.0);
+    test_say(line,
+             "LL schedule, 2 ubatches, %d layers, captured by fibers; one replay: %llu "
+             "records, all matched: %s; step %.0f us, compute %.0f us, copies %.0f us of which "
+             "%.0f %% beside compute",
+             LAYERS, (unsigned long long)counts.records,
+             counts.matched == counts.records ? "yes" : "no", (double)(last - first) / 1e3,
+             (double)sum_of(&m->trace, is_compute) / 1e3, (double)flights / 1e3,
+             flights ? 100.0 * (double)overlap / (double)flights : 0.0);
     if (counts.matched != counts.records || !flights || overlap * 2 < flights)
         return dbo_fail(err, DBO_INTERNAL, NULL, "Records are missing, or nothing overlapped.");
     return DBO_OK;
 }
 
-dbo_status spike_bounce_schedule(spike_line *line, dbo_error *err)
+dbo_status cuda_bounce_schedule(test_line *line, dbo_error *err)
 {
-    spike_machine m;
-    DBO_TRY(spike_open(&m, &(spike_options){.records = true}, err));
+    gpu_machine m;
+    DBO_TRY(gpu_open(&m, &(gpu_options){.records = true}, err));
     const dbo_bounce_config config = {.communicators = 2,
                                       .peers = PEERS,
                                       .capacity_bytes = (uint64_t)TOKENS * TOPK * 2 * ROW_BYTES};
@@ -346,6 +345,6 @@ dbo_status spike_bounce_schedule(spike_line *line, dbo_error *err)
         status = schedule_run(&m, line, err);
     }
     dbo_bounce_destroy(bounce);
-    spike_close(&m);
+    gpu_close(&m);
     return status;
 }

@@ -1,11 +1,12 @@
-/* spike_own.c: the caller's own kernels on the caller's own streams.
+/* cuda_own_kernels.c: the caller's own kernels on the caller's own streams.
  *
  * Two ubatches of a model written against the context API: each kernel multiplies and adds, so the
  * numbers tell the order. The streams exist before the rank and after it. A kernel that fails at
  * its issue ends the step with its sentence, inside a capture as well, and the rank goes on. */
 #include "core/rank/kernel.h"
-#include "gpu/spike.h"
-#include "gpu/spike_kernels.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/machine.h"
 
 #include <string.h>
 
@@ -18,7 +19,7 @@ typedef struct own_call {
 } own_call;
 
 typedef struct own {
-    spike_machine m;
+    gpu_machine m;
     cudaStream_t streams[2]; /* the caller's: compute, comm */
     uint32_t *numbers;       /* (UBATCHES, NUMBERS) on the device */
     uint32_t foreign;        /* kernels that got another stream than the one they are for */
@@ -34,9 +35,8 @@ static dbo_status enqueue(const dbo_op *op, void *stream, dbo_error *err)
     o->foreign += stream != o->streams[c->number % KERNELS == 1];
     if (c->ubatch == 1 && c->number == o->fails_at)
         return o->in_silence ? DBO_DEVICE : dbo_fail(err, DBO_IO, NULL, "no weights");
-    return spike_cuda(
-        dbo_spike_affine(stream, o->numbers + c->ubatch * NUMBERS, NUMBERS, 3, c->number),
-        "a kernel of the caller", err);
+    return gpu_cuda(test_affine(stream, o->numbers + c->ubatch * NUMBERS, NUMBERS, 3, c->number),
+                    "a kernel of the caller", err);
 }
 
 static dbo_status issue(own *o, const dbo_ubatch *u, uint32_t layer, uint32_t which,
@@ -73,8 +73,8 @@ static dbo_status step(own *o, uint32_t number, dbo_error *err)
 
 static dbo_status reset(own *o, dbo_error *err)
 {
-    SPIKE_CUDA(cudaMemset(o->numbers, 0, UBATCHES * NUMBERS * sizeof *o->numbers));
-    return spike_sync(err);
+    GPU_TRY(cudaMemset(o->numbers, 0, UBATCHES * NUMBERS * sizeof *o->numbers));
+    return gpu_sync(err);
 }
 
 /* Are the numbers those of `steps` whole steps since the reset? */
@@ -82,7 +82,7 @@ static dbo_status verify(const own *o, uint32_t steps, dbo_error *err)
 {
     static uint32_t found[UBATCHES * NUMBERS];
     uint32_t x = 0;
-    SPIKE_CUDA(cudaMemcpy(found, o->numbers, sizeof found, cudaMemcpyDeviceToHost));
+    GPU_TRY(cudaMemcpy(found, o->numbers, sizeof found, cudaMemcpyDeviceToHost));
     for (uint32_t i = 0; i < steps * CALLS; i++)
         x = 3 * x + i % CALLS;
     for (uint32_t i = 0; i < UBATCHES * NUMBERS; i++)
@@ -108,19 +108,19 @@ static dbo_status expect_failure(own *o, const char *sentence, dbo_error *err)
 
 static dbo_status captured(own *o, dbo_error *err)
 {
-    spike_machine *m = &o->m;
+    gpu_machine *m = &o->m;
     const dbo_seam *seam = &m->seam;
     dbo_graph graph;
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
     dbo_status status = expect_failure(o, "ubatch 1: no weights", err);
     seam->graph->abandon(seam->graph_self);
     DBO_TRY(status);
     DBO_TRY(reset(o, err));
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
     DBO_TRY(step(o, 0, err));
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+    SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
     for (uint32_t i = 1; i <= 3; i++)
-        SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], i));
+        SEAM_TRY(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], i));
     DBO_TRY(dbo_rank_synchronize(&m->rank, err));
     seam->graph->destroy(seam->graph_self, graph);
     return verify(o, 3, err);
@@ -150,32 +150,31 @@ static dbo_status eager(own *o, dbo_error *err)
 static dbo_status check(own *o, dbo_context_kind executor, dbo_error *err)
 {
     for (int i = 0; i < 2; i++)
-        SPIKE_CUDA(cudaStreamCreateWithFlags(&o->streams[i], cudaStreamNonBlocking));
-    SPIKE_CUDA(cudaMalloc((void **)&o->numbers, UBATCHES * NUMBERS * sizeof *o->numbers));
-    const spike_options options = {
+        GPU_TRY(cudaStreamCreateWithFlags(&o->streams[i], cudaStreamNonBlocking));
+    GPU_TRY(cudaMalloc((void **)&o->numbers, UBATCHES * NUMBERS * sizeof *o->numbers));
+    const gpu_options options = {
         .executor = executor, .compute = o->streams[0], .comm = o->streams[1]};
-    DBO_TRY(spike_open(&o->m, &options, err));
+    DBO_TRY(gpu_open(&o->m, &options, err));
     dbo_status status = eager(o, err);
     if (status == DBO_OK)
         status = captured(o, err);
-    spike_close(&o->m);
+    gpu_close(&o->m);
     return status;
 }
 
-dbo_status spike_own_kernels(spike_line *line, dbo_error *err)
+dbo_status cuda_own_kernels(test_line *line, dbo_error *err)
 {
     dbo_status status = DBO_OK;
     for (int k = DBO_CONTEXT_FIBER; k <= DBO_CONTEXT_THREAD && status == DBO_OK; k++) {
         own o = {.fails_at = CALLS};
         status = check(&o, (dbo_context_kind)k, err);
         for (int i = 0; i < 2 && o.streams[i]; i++) { /* the rank has gone, they have not */
-            dbo_status lives =
-                spike_cuda(cudaStreamSynchronize(o.streams[i]), "an own stream", err);
+            dbo_status lives = gpu_cuda(cudaStreamSynchronize(o.streams[i]), "an own stream", err);
             cudaStreamDestroy(o.streams[i]);
             status = status == DBO_OK ? lives : status;
         }
         cudaFree(o.numbers);
     }
-    spike_say(line, "on adopted streams: eager, captured, failing; fibers and threads");
+    test_say(line, "on adopted streams: eager, captured, failing; fibers and threads");
     return status;
 }

@@ -1,12 +1,13 @@
-/* spike_graph.c: two ubatches captured into one graph, by fibers and by threads; what a capture
+/* cuda_graphs.c: two ubatches captured into one graph, by fibers and by threads; what a capture
  * forbids.
  *
  * The order of the replay is judged twice: by its numbers (the ops do not commute) and by the
  * records of the device, in which an op of one ubatch must not begin before the one before it
  * ended, and the comm stream must have run beside the compute stream.
  */
-#include "gpu/spike.h"
 #include "gpu/synthetic.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/machine.h"
 
 #include <string.h>
 
@@ -22,16 +23,16 @@ static bool on_comm(const dbo_span *span)
     return span->stream == DBO_STREAM_COMM;
 }
 
-static dbo_status capture(spike_pingpong *p, spike_machine *m, dbo_graph *out, dbo_error *err)
+static dbo_status capture(pingpong *p, gpu_machine *m, dbo_graph *out, dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
-    dbo_status status = spike_pingpong_run(p, m, 0, err);
+    SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
+    dbo_status status = pingpong_run(p, m, 0, err);
     if (status != DBO_OK) {
         seam->graph->abandon(seam->graph_self);
         return status;
     }
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, out));
+    SEAM_TRY(seam->graph->end(seam->graph_self, out));
     return DBO_OK;
 }
 
@@ -50,7 +51,7 @@ static void bounds(const dbo_trace *trace, dbo_op_id id, int64_t *start, int64_t
 }
 
 /* Per step and ubatch: every op begins after the one before it has ended. */
-static dbo_status check_order(const spike_machine *m, uint32_t steps, dbo_error *err)
+static dbo_status check_order(const gpu_machine *m, uint32_t steps, dbo_error *err)
 {
     for (uint32_t step = 0; step < steps; step++) {
         for (uint32_t u = 0; u < 2; u++) {
@@ -69,87 +70,87 @@ static dbo_status check_order(const spike_machine *m, uint32_t steps, dbo_error 
     return DBO_OK;
 }
 
-static dbo_status replay_all(spike_pingpong *p, spike_machine *m, dbo_graph graph, spike_line *line,
+static dbo_status replay_all(pingpong *p, gpu_machine *m, dbo_graph graph, test_line *line,
                              dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     dbo_cupti_counts counts;
-    int64_t begin = spike_now_ns();
+    int64_t begin = test_now_ns();
     for (uint32_t step = 0; step < REPLAYS; step++)
-        SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, m->rank.streams[DBO_STREAM_COMPUTE],
-                                       step));
-    int64_t issued = spike_now_ns();
-    DBO_TRY(spike_sync(err));
-    DBO_TRY(spike_pingpong_verify(p, REPLAYS, err));
+        SEAM_TRY(seam->graph->replay(seam->graph_self, graph, m->rank.streams[DBO_STREAM_COMPUTE],
+                                     step));
+    int64_t issued = test_now_ns();
+    DBO_TRY(gpu_sync(err));
+    DBO_TRY(pingpong_verify(p, REPLAYS, err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
     DBO_TRY(check_order(m, REPLAYS, err));
-    int64_t overlap = spike_overlap_ns(&m->trace, on_compute, on_comm);
+    int64_t overlap = test_overlap_ns(&m->trace, on_compute, on_comm);
     if (overlap < REPLAYS * (int64_t)OP_NS / 2)
         return dbo_fail(err, DBO_INTERNAL, NULL, "The two streams overlapped for %lld ns only.",
                         (long long)overlap);
     const dbo_span *last = dbo_trace_span(&m->trace, m->trace.num_spans - 1);
     const dbo_span *first = dbo_trace_span(&m->trace, 0);
-    spike_say(line,
-              "%d replays verified; %.1f us a replay on the device, compute and comm overlap "
-              "%.1f us of it; a replay costs the host %.2f us (first ones included); ",
-              REPLAYS, (double)(last->end_ns - first->start_ns) / 1e3 / REPLAYS,
-              (double)overlap / 1e3 / REPLAYS, (double)(issued - begin) / 1e3 / REPLAYS);
+    test_say(line,
+             "%d replays verified; %.1f us a replay on the device, compute and comm overlap "
+             "%.1f us of it; a replay costs the host %.2f us (first ones included); ",
+             REPLAYS, (double)(last->end_ns - first->start_ns) / 1e3 / REPLAYS,
+             (double)overlap / 1e3 / REPLAYS, (double)(issued - begin) / 1e3 / REPLAYS);
     return DBO_OK;
 }
 
-static dbo_status graph_run(spike_machine *m, spike_pingpong *p, spike_line *line, dbo_error *err)
+static dbo_status graph_run(gpu_machine *m, pingpong *p, test_line *line, dbo_error *err)
 {
     dbo_graph graph;
-    DBO_TRY(spike_pingpong_run(p, m, 0, err)); /* eagerly once: everything is loaded */
-    DBO_TRY(spike_sync(err));
-    DBO_TRY(spike_pingpong_verify(p, 1, err));
-    DBO_TRY(spike_pingpong_reset(p, err));
+    DBO_TRY(pingpong_run(p, m, 0, err)); /* eagerly once: everything is loaded */
+    DBO_TRY(gpu_sync(err));
+    DBO_TRY(pingpong_verify(p, 1, err));
+    DBO_TRY(pingpong_reset(p, err));
     dbo_cupti_counts counts;
     DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
     dbo_trace_fini(&m->trace);
     dbo_trace_init(&m->trace);
     for (int i = 0; i < 3; i++) {
-        int64_t begin = spike_now_ns();
+        int64_t begin = test_now_ns();
         DBO_TRY(capture(p, m, &graph, err));
-        spike_say(line, i == 0 ? "captured 6 ops (12 kernels) and instantiated in %.0f" : ", %.0f",
-                  (double)(spike_now_ns() - begin) / 1e3);
+        test_say(line, i == 0 ? "captured 6 ops (12 kernels) and instantiated in %.0f" : ", %.0f",
+                 (double)(test_now_ns() - begin) / 1e3);
         if (i < 2)
             m->seam.graph->destroy(m->seam.graph_self, graph);
     }
-    spike_say(line, " us; ");
+    test_say(line, " us; ");
     dbo_status status = replay_all(p, m, graph, line, err);
     m->seam.graph->destroy(m->seam.graph_self, graph);
     return status;
 }
 
-static dbo_status graph_with(dbo_context_kind executor, spike_line *line, dbo_error *err)
+static dbo_status graph_with(dbo_context_kind executor, test_line *line, dbo_error *err)
 {
-    spike_machine m;
-    spike_pingpong p;
-    DBO_TRY(spike_open(&m, &(spike_options){.executor = executor, .records = true}, err));
-    dbo_status status = spike_pingpong_init(&p, &m, OP_NS, OP_SMS, err);
+    gpu_machine m;
+    pingpong p;
+    DBO_TRY(gpu_open(&m, &(gpu_options){.executor = executor, .records = true}, err));
+    dbo_status status = pingpong_init(&p, &m, OP_NS, OP_SMS, err);
     if (status == DBO_OK)
         status = graph_run(&m, &p, line, err);
     if (p.stack_bytes)
-        spike_say(line, "stack touched by an ubatch: %zu KiB", p.stack_bytes >> 10);
-    spike_pingpong_fini(&p);
-    spike_close(&m);
+        test_say(line, "stack touched by an ubatch: %zu KiB", p.stack_bytes >> 10);
+    pingpong_fini(&p);
+    gpu_close(&m);
     return status;
 }
 
-dbo_status spike_graph_fibers(spike_line *line, dbo_error *err)
+dbo_status cuda_graph_fibers(test_line *line, dbo_error *err)
 {
     return graph_with(DBO_CONTEXT_FIBER, line, err);
 }
 
-dbo_status spike_graph_threads(spike_line *line, dbo_error *err)
+dbo_status cuda_graph_threads(test_line *line, dbo_error *err)
 {
     return graph_with(DBO_CONTEXT_THREAD, line, err);
 }
 
 /* ---- a capture whose fork never comes back ---- */
 
-static dbo_status unjoined(spike_machine *m, spike_line *line, dbo_error *err)
+static dbo_status unjoined(gpu_machine *m, test_line *line, dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     const dbo_op_cost cost = {.fixed_ns = 1000, .fixed_sms = 1};
@@ -159,34 +160,34 @@ static dbo_status unjoined(spike_machine *m, spike_line *line, dbo_error *err)
     dbo_event event;
     dbo_graph graph;
     dbo_error sentence = {0};
-    SPIKE_SEAM(seam->device->event_create(seam->device_self, &event));
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, compute));
-    SPIKE_SEAM(seam->device->launch(seam->device_self, compute, &op));
-    SPIKE_SEAM(seam->device->record(seam->device_self, event, compute));
-    SPIKE_SEAM(seam->device->wait(seam->device_self, comm, event));
-    SPIKE_SEAM(seam->device->launch(seam->device_self, comm, &op));
+    SEAM_TRY(seam->device->event_create(seam->device_self, &event));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, compute));
+    SEAM_TRY(seam->device->launch(seam->device_self, compute, &op));
+    SEAM_TRY(seam->device->record(seam->device_self, event, compute));
+    SEAM_TRY(seam->device->wait(seam->device_self, comm, event));
+    SEAM_TRY(seam->device->launch(seam->device_self, comm, &op));
     dbo_status status = seam->graph->end(seam->graph_self, &graph);
     dbo_cuda_last_failure(m->cuda, &sentence);
     if (status != DBO_REFUSED)
         return dbo_fail(err, DBO_INTERNAL, NULL, "An unjoined capture ended with \"%s\".",
                         dbo_status_name(status));
     /* Both streams are usable again, in a capture of their own and outside. */
-    SPIKE_SEAM(seam->device->launch(seam->device_self, comm, &op));
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, comm));
-    SPIKE_SEAM(seam->device->launch(seam->device_self, comm, &op));
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
-    SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, compute, 0));
-    DBO_TRY(spike_sync(err));
-    spike_say(line, "refused, streams usable after: \"%s\"", sentence.message);
+    SEAM_TRY(seam->device->launch(seam->device_self, comm, &op));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, comm));
+    SEAM_TRY(seam->device->launch(seam->device_self, comm, &op));
+    SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
+    SEAM_TRY(seam->graph->replay(seam->graph_self, graph, compute, 0));
+    DBO_TRY(gpu_sync(err));
+    test_say(line, "refused, streams usable after: \"%s\"", sentence.message);
     return DBO_OK;
 }
 
-dbo_status spike_graph_unjoined(spike_line *line, dbo_error *err)
+dbo_status cuda_graph_unjoined(test_line *line, dbo_error *err)
 {
-    spike_machine m;
-    DBO_TRY(spike_open(&m, &(spike_options){0}, err));
+    gpu_machine m;
+    DBO_TRY(gpu_open(&m, &(gpu_options){0}, err));
     dbo_status status = unjoined(&m, line, err);
-    spike_close(&m);
+    gpu_close(&m);
     return status;
 }
 
@@ -199,7 +200,7 @@ typedef struct rules {
 
 /* Runs `probe` in a capture: its own answer, and whether the capture still ends well. */
 static void probe_in_capture(const rules *r, const char *name, cudaError_t (*probe)(const rules *),
-                             spike_line *line)
+                             test_line *line)
 {
     cudaGraph_t graph = NULL;
     cudaStreamBeginCapture(r->stream, cudaStreamCaptureModeThreadLocal);
@@ -208,8 +209,8 @@ static void probe_in_capture(const rules *r, const char *name, cudaError_t (*pro
     cudaGetLastError();
     if (graph)
         cudaGraphDestroy(graph);
-    spike_say(line, "%s: %s, capture %s; ", name, cudaGetErrorName(said),
-              ended == cudaSuccess ? "lives" : "dies");
+    test_say(line, "%s: %s, capture %s; ", name, cudaGetErrorName(said),
+             ended == cudaSuccess ? "lives" : "dies");
 }
 
 static cudaError_t query_outside(const rules *r)
@@ -257,14 +258,14 @@ static cudaError_t relaxed_malloc(const rules *r)
     return error;
 }
 
-dbo_status spike_capture_rules(spike_line *line, dbo_error *err)
+dbo_status cuda_capture_rules(test_line *line, dbo_error *err)
 {
     rules r;
-    SPIKE_CUDA(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
-    SPIKE_CUDA(cudaStreamCreateWithFlags(&r.other, cudaStreamNonBlocking));
-    SPIKE_CUDA(cudaEventCreateWithFlags(&r.outside, cudaEventDisableTiming));
-    SPIKE_CUDA(cudaEventCreateWithFlags(&r.inside, cudaEventDisableTiming));
-    SPIKE_CUDA(cudaEventRecord(r.outside, r.other));
+    GPU_TRY(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
+    GPU_TRY(cudaStreamCreateWithFlags(&r.other, cudaStreamNonBlocking));
+    GPU_TRY(cudaEventCreateWithFlags(&r.outside, cudaEventDisableTiming));
+    GPU_TRY(cudaEventCreateWithFlags(&r.inside, cudaEventDisableTiming));
+    GPU_TRY(cudaEventRecord(r.outside, r.other));
     probe_in_capture(&r, "query of an outside event", query_outside, line);
     probe_in_capture(&r, "wait for an outside event", wait_outside, line);
     probe_in_capture(&r, "query of an inside event", query_inside, line);
@@ -276,9 +277,9 @@ dbo_status spike_capture_rules(spike_line *line, dbo_error *err)
     cudaGetLastError();
     cudaError_t waited = cudaStreamWaitEvent(r.stream, r.inside, 0);
     cudaGetLastError();
-    spike_say(line, "afterwards, an event of the capture: query %s, wait %s",
-              cudaGetErrorName(queried), cudaGetErrorName(waited));
-    DBO_TRY(spike_sync(err));
+    test_say(line, "afterwards, an event of the capture: query %s, wait %s",
+             cudaGetErrorName(queried), cudaGetErrorName(waited));
+    DBO_TRY(gpu_sync(err));
     cudaEventDestroy(r.inside);
     cudaEventDestroy(r.outside);
     cudaStreamDestroy(r.other);

@@ -1,13 +1,13 @@
-/* spike_pingpong.c: a schedule small enough to check by arithmetic.
+/* pingpong.c: a schedule small enough to check by arithmetic.
  *
  * Each ubatch computes, sends, computes: op 0 on compute, hand-off, op 1 on comm after op 0's
  * event, hand-off, op 2 on compute after op 1's event. Each op first holds SMs for a while and
  * then applies its own x -> mul * x + add, so a lost edge gives other numbers, not only other
  * times.
  */
-#include "gpu/spike.h"
-#include "gpu/spike_kernels.h"
 #include "gpu/synthetic.h"
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +19,11 @@ static dbo_status run_custom(dbo_cuda *cuda, cudaStream_t stream, const dbo_op *
 {
     const uint32_t *affine = op->io->arg;
     uint32_t *x = dbo_cuda_pointer(op->addresses, &op->io->writes[0]);
-    const spike_pingpong *p = arg;
+    const pingpong *p = arg;
     DBO_CUDA(cuda, dbo_synthetic_launch(stream, op->cost->fixed_sms, op->cost->fixed_ns,
                                         p->shared_bytes, NULL));
-    DBO_CUDA(cuda, dbo_spike_affine(stream, x, op->io->writes[0].bytes / sizeof *x, affine[0],
-                                    affine[1]));
+    DBO_CUDA(cuda,
+             test_affine(stream, x, op->io->writes[0].bytes / sizeof *x, affine[0], affine[1]));
     return DBO_OK;
 }
 
@@ -45,7 +45,7 @@ static void emit_ubatch(dbo_program_builder *b, uint32_t u, const uint16_t *ops)
         dbo_program_emit(b, u, instrs[i]);
 }
 
-static dbo_status build(spike_pingpong *p, int64_t ns, uint32_t sms, dbo_error *err)
+static dbo_status build(pingpong *p, int64_t ns, uint32_t sms, dbo_error *err)
 {
     static const uint32_t affine[6][2] = {{3, 1}, {5, 7}, {7, 11}, {9, 13}, {11, 17}, {13, 19}};
     dbo_program_builder b;
@@ -74,26 +74,25 @@ static dbo_status build(spike_pingpong *p, int64_t ns, uint32_t sms, dbo_error *
     return DBO_OK;
 }
 
-dbo_status spike_pingpong_init(spike_pingpong *p, spike_machine *m, int64_t ns, uint32_t sms,
-                               dbo_error *err)
+dbo_status pingpong_init(pingpong *p, gpu_machine *m, int64_t ns, uint32_t sms, dbo_error *err)
 {
     memset(p, 0, sizeof *p);
     p->numbers = NUMBERS;
-    SPIKE_CUDA(dbo_synthetic_prepare(0, &p->shared_bytes));
+    GPU_TRY(dbo_synthetic_prepare(0, &p->shared_bytes));
     dbo_cuda_set_kernel(m->cuda, DBO_KIND_CUSTOM, run_custom, p);
     DBO_TRY(build(p, ns, sms, err));
     DBO_TRY(dbo_rank_fit(&m->rank, &p->program, err));
     for (uint32_t u = 0; u < 2; u++)
         p->addresses[u] = m->rank.addresses[p->access[u].buffer];
-    return spike_pingpong_reset(p, err);
+    return pingpong_reset(p, err);
 }
 
-void spike_pingpong_fini(spike_pingpong *p)
+void pingpong_fini(pingpong *p)
 {
     dbo_program_fini(&p->program);
 }
 
-dbo_status spike_pingpong_reset(spike_pingpong *p, dbo_error *err)
+dbo_status pingpong_reset(pingpong *p, dbo_error *err)
 {
     uint32_t *numbers = malloc(p->numbers * sizeof *numbers);
     if (!numbers)
@@ -102,21 +101,21 @@ dbo_status spike_pingpong_reset(spike_pingpong *p, dbo_error *err)
         numbers[i] = FIRST + i;
     dbo_status status = DBO_OK;
     for (uint32_t u = 0; u < 2 && status == DBO_OK; u++)
-        status = spike_cuda(cudaMemcpy((void *)(uintptr_t)p->addresses[u], numbers,
-                                       p->numbers * sizeof *numbers, cudaMemcpyHostToDevice),
-                            "a copy of the numbers", err);
+        status = gpu_cuda(cudaMemcpy((void *)(uintptr_t)p->addresses[u], numbers,
+                                     p->numbers * sizeof *numbers, cudaMemcpyHostToDevice),
+                          "a copy of the numbers", err);
     free(numbers);
     return status;
 }
 
 typedef struct run_args {
-    spike_pingpong *p;
+    pingpong *p;
     uint32_t step;
 } run_args;
 
-static void note_stack(spike_pingpong *p)
+static void note_stack(pingpong *p)
 {
-    size_t touched = spike_stack_touched();
+    size_t touched = test_stack_touched();
     if (touched > p->stack_bytes)
         p->stack_bytes = touched;
 }
@@ -130,22 +129,22 @@ static dbo_status ubatch_body(dbo_ubatch *ubatch, void *arg, dbo_error *err)
     return status == DBO_OK ? DBO_OK : dbo_rank_fail(ubatch->rank, status, err);
 }
 
-dbo_status spike_pingpong_run(spike_pingpong *p, spike_machine *m, uint32_t step, dbo_error *err)
+dbo_status pingpong_run(pingpong *p, gpu_machine *m, uint32_t step, dbo_error *err)
 {
     run_args args = {.p = p, .step = step};
     return dbo_ubatches_run(&m->rank, 2, step, ubatch_body, &args, err);
 }
 
-dbo_status spike_pingpong_verify(const spike_pingpong *p, uint32_t steps, dbo_error *err)
+dbo_status pingpong_verify(const pingpong *p, uint32_t steps, dbo_error *err)
 {
     uint32_t *numbers = malloc(p->numbers * sizeof *numbers);
     if (!numbers)
         return dbo_fail_memory(err, "the numbers");
     dbo_status status = DBO_OK;
     for (uint32_t u = 0; u < 2 && status == DBO_OK; u++) {
-        status = spike_cuda(cudaMemcpy(numbers, (const void *)(uintptr_t)p->addresses[u],
-                                       p->numbers * sizeof *numbers, cudaMemcpyDeviceToHost),
-                            "a copy of the numbers", err);
+        status = gpu_cuda(cudaMemcpy(numbers, (const void *)(uintptr_t)p->addresses[u],
+                                     p->numbers * sizeof *numbers, cudaMemcpyDeviceToHost),
+                          "a copy of the numbers", err);
         for (uint32_t i = 0; i < p->numbers && status == DBO_OK; i++) {
             uint32_t x = FIRST + i;
             for (uint32_t k = 0; k < 3 * steps; k++)

@@ -1,7 +1,8 @@
-/* spike_trace.c: the device's records against the ops issued, and what recording costs. */
-#include "gpu/spike.h"
-#include "gpu/spike_kernels.h"
+/* cuda_records.c: the device's records against the ops issued, and what recording costs. */
 #include "gpu/synthetic.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@
 enum { STEPS = 200, KERNELS_PER_OP = 2, OPS = 6, OWN_COPIES = 4 }; /* filling, verifying */
 
 /* Every op of every step must have its two records, and no other. */
-static dbo_status check_all_matched(const spike_machine *m, const dbo_cupti_counts *counts,
-                                    uint32_t steps, spike_line *line, dbo_error *err)
+static dbo_status check_all_matched(const gpu_machine *m, const dbo_cupti_counts *counts,
+                                    uint32_t steps, test_line *line, dbo_error *err)
 {
     uint64_t expected = (uint64_t)steps * OPS * KERNELS_PER_OP;
     uint32_t *seen = calloc(steps * OPS, sizeof *seen);
@@ -32,12 +33,12 @@ static dbo_status check_all_matched(const spike_machine *m, const dbo_cupti_coun
                               i / OPS, i % OPS, seen[i], KERNELS_PER_OP);
     }
     free(seen);
-    spike_say(line,
-              "%u ops issued, 2 kernels each; %llu records, %d of them own copies of the "
-              "check; %llu in graphs; %llu matched, %u to no op of the schedule; %llu dropped",
-              steps * OPS, (unsigned long long)counts->records, OWN_COPIES,
-              (unsigned long long)counts->in_graphs, (unsigned long long)counts->matched, odd,
-              (unsigned long long)counts->dropped);
+    test_say(line,
+             "%u ops issued, 2 kernels each; %llu records, %d of them own copies of the "
+             "check; %llu in graphs; %llu matched, %u to no op of the schedule; %llu dropped",
+             steps * OPS, (unsigned long long)counts->records, OWN_COPIES,
+             (unsigned long long)counts->in_graphs, (unsigned long long)counts->matched, odd,
+             (unsigned long long)counts->dropped);
     if (status == DBO_OK &&
         (counts->matched != expected || counts->records != expected + OWN_COPIES || odd))
         status = dbo_fail(err, DBO_INTERNAL, NULL, "%llu records of ops were expected.",
@@ -69,66 +70,66 @@ static double least_edge_us(const dbo_trace *trace)
     return (double)least / 1e3;
 }
 
-static dbo_status trace_run(spike_machine *m, spike_pingpong *p, bool replay, spike_line *line,
+static dbo_status trace_run(gpu_machine *m, pingpong *p, bool replay, test_line *line,
                             dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     dbo_graph graph = 0;
     dbo_cupti_counts counts;
     if (replay) {
-        SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
-        DBO_TRY(spike_pingpong_run(p, m, 0, err));
-        SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+        SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[DBO_STREAM_COMPUTE]));
+        DBO_TRY(pingpong_run(p, m, 0, err));
+        SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
     }
     for (uint32_t step = 0; step < STEPS; step++) {
         if (replay)
-            SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph,
-                                           m->rank.streams[DBO_STREAM_COMPUTE], step));
+            SEAM_TRY(seam->graph->replay(seam->graph_self, graph,
+                                         m->rank.streams[DBO_STREAM_COMPUTE], step));
         else
-            DBO_TRY(spike_pingpong_run(p, m, step, err));
+            DBO_TRY(pingpong_run(p, m, step, err));
     }
-    DBO_TRY(spike_sync(err));
-    DBO_TRY(spike_pingpong_verify(p, STEPS, err));
+    DBO_TRY(gpu_sync(err));
+    DBO_TRY(pingpong_verify(p, STEPS, err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &counts, err));
     DBO_TRY(check_all_matched(m, &counts, STEPS, line, err));
-    spike_say(line,
-              "; from an op's end to the next one's start on the other stream, at least %.2f us",
-              least_edge_us(&m->trace));
+    test_say(line,
+             "; from an op's end to the next one's start on the other stream, at least %.2f us",
+             least_edge_us(&m->trace));
     return DBO_OK;
 }
 
 static dbo_status trace_with(dbo_context_kind executor, dbo_cupti_way way, bool replay,
-                             spike_line *line, dbo_error *err)
+                             test_line *line, dbo_error *err)
 {
-    spike_machine m;
-    spike_pingpong p;
-    const spike_options options = {.executor = executor, .records = true, .way = way};
-    DBO_TRY(spike_open(&m, &options, err));
-    dbo_status status = spike_pingpong_init(&p, &m, 20000, 40, err);
+    gpu_machine m;
+    pingpong p;
+    const gpu_options options = {.executor = executor, .records = true, .way = way};
+    DBO_TRY(gpu_open(&m, &options, err));
+    dbo_status status = pingpong_init(&p, &m, 20000, 40, err);
     if (status == DBO_OK)
         status = trace_run(&m, &p, replay, line, err);
-    spike_pingpong_fini(&p);
-    spike_close(&m);
+    pingpong_fini(&p);
+    gpu_close(&m);
     return status;
 }
 
-dbo_status spike_trace_eager(spike_line *line, dbo_error *err)
+dbo_status cuda_trace_eager(test_line *line, dbo_error *err)
 {
     return trace_with(DBO_CONTEXT_FIBER, DBO_CUPTI_CALLBACK, false, line, err);
 }
 
-dbo_status spike_trace_threads(spike_line *line, dbo_error *err)
+dbo_status cuda_trace_threads(test_line *line, dbo_error *err)
 {
     return trace_with(DBO_CONTEXT_THREAD, DBO_CUPTI_CALLBACK, false, line, err);
 }
 
-dbo_status spike_trace_replay(spike_line *line, dbo_error *err)
+dbo_status cuda_trace_replay(test_line *line, dbo_error *err)
 {
     return trace_with(DBO_CONTEXT_FIBER, DBO_CUPTI_CALLBACK, true, line, err);
 }
 
 /* The ways to join records to ops, begun while a CUDA context exists already (as here) or not. */
-dbo_status spike_trace_ways(spike_line *line, dbo_error *err)
+dbo_status cuda_trace_ways(test_line *line, dbo_error *err)
 {
     static const struct {
         const char *name;
@@ -137,13 +138,13 @@ dbo_status spike_trace_ways(spike_line *line, dbo_error *err)
                 {"external ids, all calls recorded", DBO_CUPTI_EXTERNAL},
                 {"external ids, launching calls recorded", DBO_CUPTI_EXTERNAL_LAUNCHES},
                 {"external ids, no call recorded", DBO_CUPTI_EXTERNAL_BARE}};
-    SPIKE_CUDA(cudaFree(NULL)); /* makes the context */
+    GPU_TRY(cudaFree(NULL)); /* makes the context */
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        spike_line own = {0};
+        test_line own = {0};
         dbo_error lost = {0};
         dbo_status status = trace_with(DBO_CONTEXT_FIBER, ways[i].way, false, &own, &lost);
-        spike_say(line, "%s: %s; ", ways[i].name,
-                  status == DBO_OK ? "every op matched" : lost.message);
+        test_say(line, "%s: %s; ", ways[i].name,
+                 status == DBO_OK ? "every op matched" : lost.message);
     }
     return DBO_OK;
 }
@@ -156,52 +157,52 @@ typedef struct overhead {
     double launch_us, replay_host_us, replay_device_us, flush_us_per_record;
 } overhead;
 
-static dbo_status time_launches(spike_machine *m, overhead *out, dbo_error *err)
+static dbo_status time_launches(gpu_machine *m, overhead *out, dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     const dbo_op_cost cost = {.fixed_ns = 0, .fixed_sms = 0};
     dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
     int64_t host = 0;
     for (uint32_t i = 0; i < LAUNCHES; i += BATCH) {
-        int64_t begin = spike_now_ns();
+        int64_t begin = test_now_ns();
         for (uint32_t k = 0; k < BATCH; k++) {
             const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_SYNTHETIC, i + k),
                                .cost = &cost};
-            SPIKE_SEAM(seam->device->launch(seam->device_self, stream, &op));
+            SEAM_TRY(seam->device->launch(seam->device_self, stream, &op));
         }
-        host += spike_now_ns() - begin;
-        DBO_TRY(spike_sync(err));
+        host += test_now_ns() - begin;
+        DBO_TRY(gpu_sync(err));
     }
     out->launch_us = (double)host / LAUNCHES / 1e3;
     return DBO_OK;
 }
 
-static dbo_status time_replays(spike_machine *m, overhead *out, dbo_error *err)
+static dbo_status time_replays(gpu_machine *m, overhead *out, dbo_error *err)
 {
     const dbo_seam *seam = &m->seam;
     const dbo_op_cost cost = {.fixed_ns = 0, .fixed_sms = 0};
     dbo_stream stream = m->rank.streams[DBO_STREAM_COMPUTE];
     cudaEvent_t start, stop;
     dbo_graph graph;
-    SPIKE_CUDA(cudaEventCreate(&start));
-    SPIKE_CUDA(cudaEventCreate(&stop));
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, stream));
+    GPU_TRY(cudaEventCreate(&start));
+    GPU_TRY(cudaEventCreate(&stop));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, stream));
     for (uint32_t k = 0; k < GRAPH_NODES; k++) {
         const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_SYNTHETIC, k), .cost = &cost};
-        SPIKE_SEAM(seam->device->launch(seam->device_self, stream, &op));
+        SEAM_TRY(seam->device->launch(seam->device_self, stream, &op));
     }
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
-    SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, stream, 0));
-    DBO_TRY(spike_sync(err));
+    SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
+    SEAM_TRY(seam->graph->replay(seam->graph_self, graph, stream, 0));
+    DBO_TRY(gpu_sync(err));
     int64_t host = 0;
-    SPIKE_CUDA(cudaEventRecord(start, dbo_cuda_stream(m->cuda, stream)));
+    GPU_TRY(cudaEventRecord(start, dbo_cuda_stream(m->cuda, stream)));
     for (uint32_t i = 0; i < GRAPH_REPLAYS; i++) {
-        int64_t begin = spike_now_ns();
-        SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, stream, i));
-        host += spike_now_ns() - begin;
+        int64_t begin = test_now_ns();
+        SEAM_TRY(seam->graph->replay(seam->graph_self, graph, stream, i));
+        host += test_now_ns() - begin;
     }
-    SPIKE_CUDA(cudaEventRecord(stop, dbo_cuda_stream(m->cuda, stream)));
-    out->replay_device_us = spike_elapsed_us(start, stop) / GRAPH_REPLAYS;
+    GPU_TRY(cudaEventRecord(stop, dbo_cuda_stream(m->cuda, stream)));
+    out->replay_device_us = gpu_elapsed_us(start, stop) / GRAPH_REPLAYS;
     out->replay_host_us = (double)host / GRAPH_REPLAYS / 1e3;
     seam->graph->destroy(seam->graph_self, graph);
     cudaEventDestroy(start);
@@ -211,9 +212,9 @@ static dbo_status time_replays(spike_machine *m, overhead *out, dbo_error *err)
 
 static dbo_status measure(bool records, dbo_cupti_way way, overhead *out, dbo_error *err)
 {
-    spike_machine m;
+    gpu_machine m;
     memset(out, 0, sizeof *out);
-    DBO_TRY(spike_open(&m, &(spike_options){.records = records, .way = way}, err));
+    DBO_TRY(gpu_open(&m, &(gpu_options){.records = records, .way = way}, err));
     dbo_status status = time_launches(&m, out, err); /* once unmeasured: first launches load */
     if (status == DBO_OK)
         status = time_launches(&m, out, err);
@@ -221,15 +222,15 @@ static dbo_status measure(bool records, dbo_cupti_way way, overhead *out, dbo_er
         status = time_replays(&m, out, err);
     if (status == DBO_OK && m.cupti) {
         dbo_cupti_counts counts;
-        int64_t begin = spike_now_ns();
+        int64_t begin = test_now_ns();
         status = dbo_cupti_flush(m.cupti, &counts, err);
-        out->flush_us_per_record = (double)(spike_now_ns() - begin) / 1e3 / (double)counts.records;
+        out->flush_us_per_record = (double)(test_now_ns() - begin) / 1e3 / (double)counts.records;
     }
-    spike_close(&m);
+    gpu_close(&m);
     return status;
 }
 
-dbo_status spike_trace_cost(spike_line *line, dbo_error *err)
+dbo_status cuda_trace_cost(test_line *line, dbo_error *err)
 {
     static const struct {
         const char *name;
@@ -243,11 +244,11 @@ dbo_status spike_trace_cost(spike_line *line, dbo_error *err)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         overhead o;
         DBO_TRY(measure(ways[i].records, ways[i].way, &o, err));
-        spike_say(line, "%s: launch %.2f us; replay of %d nodes: host %.1f us, device %.1f us",
-                  ways[i].name, o.launch_us, GRAPH_NODES, o.replay_host_us, o.replay_device_us);
+        test_say(line, "%s: launch %.2f us; replay of %d nodes: host %.1f us, device %.1f us",
+                 ways[i].name, o.launch_us, GRAPH_NODES, o.replay_host_us, o.replay_device_us);
         if (ways[i].records)
-            spike_say(line, ", flush %.2f us a record", o.flush_us_per_record);
-        spike_say(line, "%s", i + 1 < sizeof ways / sizeof *ways ? " | " : "");
+            test_say(line, ", flush %.2f us a record", o.flush_us_per_record);
+        test_say(line, "%s", i + 1 < sizeof ways / sizeof *ways ? " | " : "");
     }
     return DBO_OK;
 }

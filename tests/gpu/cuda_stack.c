@@ -1,22 +1,23 @@
-/* spike_stack.c: how much stack CUDA and NCCL want of a fiber when everything happens there for the
+/* cuda_stack.c: how much stack CUDA and NCCL want of a fiber when everything happens there for the
  * first time: making the context, loading kernels, a capture, its instantiation, a communicator.
  */
 #include "gpu/nccl_a2a.h"
-#include "gpu/spike.h"
-#include "gpu/spike_kernels.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/kernels.h"
+#include "tests/gpu/machine.h"
 
 enum { COLD_STACK_BYTES = 1 << 20 };
 
 typedef struct cold {
     dbo_fiber *runner, *fiber;
-    spike_line *line;
+    test_line *line;
     dbo_error *err;
     dbo_status status;
 } cold;
 
 static void note(cold *c, const char *after)
 {
-    spike_say(c->line, "%s %zu KiB, ", after, spike_stack_touched() >> 10);
+    test_say(c->line, "%s %zu KiB, ", after, test_stack_touched() >> 10);
 }
 
 static dbo_status use_graph(cold *c, const dbo_seam *seam)
@@ -88,7 +89,7 @@ static void cold_body(void *arg)
     dbo_fiber_switch(c->fiber, c->runner);
 }
 
-dbo_status spike_stack_cold(spike_line *line, dbo_error *err)
+dbo_status cuda_stack_cold(test_line *line, dbo_error *err)
 {
     cold c = {.line = line, .err = err, .status = DBO_NO_MEMORY};
     dbo_fiber_pool *pool = dbo_fiber_pool_create(COLD_STACK_BYTES, 1, err);
@@ -96,7 +97,7 @@ dbo_status spike_stack_cold(spike_line *line, dbo_error *err)
     c.fiber = pool ? dbo_fiber_create(pool, cold_body, &c, err) : NULL;
     if (c.runner && c.fiber)
         dbo_fiber_switch(c.runner, c.fiber);
-    spike_say(line, "of %d", COLD_STACK_BYTES >> 10);
+    test_say(line, "of %d", COLD_STACK_BYTES >> 10);
     dbo_fiber_destroy(c.fiber);
     dbo_fiber_destroy(c.runner);
     dbo_fiber_pool_destroy(pool);

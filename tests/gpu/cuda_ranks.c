@@ -1,34 +1,23 @@
-/* spike_nccl.c: real ranks: the exchange on an internal stream, its hook, HT's counts, a capture.
- *
- * The parent makes the ids and starts one process a rank, each a run of this program. With fewer
- * GPUs than ranks they share one: each process then calls itself a host of its own, since NCCL
- * refuses two ranks on one device of one host.
+/* cuda_ranks.c: real ranks, a process each: the exchange on an internal stream and its hook, HT's
+ * counts, a capture, schedules, the device's records.
  */
 #include "core/program/builders.h"
 #include "gpu/nccl_a2a.h"
-#include "gpu/spike.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/machine.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { IDS = 5, ID_LL = 0, ID_HT = 2, ID_TRACE = 4, MAX_RANKS = 8, DEADLINE_S = 150 };
+enum { COMMUNICATORS = 2, ID_WORDS = COMMUNICATORS * DBO_NCCL_ID_BYTES / 4 };
 enum { TRANSFER_SMS = 8 }; /* left free by the compute beside a transfer, on a GPU of its own */
 
-extern char **environ;
-
 typedef struct world {
-    spike_machine m;
+    gpu_machine m;
     dbo_nccl *nccl;
+    test_peer peer;
     uint32_t rank, size;
-    int device;
-    bool shared;          /* ranks share a GPU */
-    uint16_t compute_sms; /* of the compute beside a transfer */
-    dbo_nccl_id ids[IDS];
+    uint16_t compute_sms;  /* of the compute beside a transfer */
     uint64_t addresses[4]; /* sent, received, counts sent, counts received */
     dbo_access reads[2], writes[2];
     dbo_op_io io;
@@ -41,28 +30,60 @@ static uint8_t payload(uint32_t from, uint32_t to, uint64_t i, uint32_t round)
     return (uint8_t)(from * 37 + to * 101 + i * 7 + (i >> 9) + round * 13);
 }
 
-static dbo_status world_open(world *w, bool records, bool ht, uint32_t first_id,
-                             uint32_t communicators, dbo_error *err)
+/* Rank 0 makes them. */
+static dbo_status agree_on_ids(world *w, dbo_nccl_id *ids, dbo_error *err)
 {
-    spike_machine *m = &w->m;
-    DBO_TRY(spike_open(m, &(spike_options){.records = records, .device = w->device}, err));
+    int32_t column[ID_WORDS] = {0}, matrix[ID_WORDS * TEST_MAX_PEERS];
+    for (uint32_t i = 0; w->rank == 0 && i < COMMUNICATORS; i++)
+        DBO_TRY(dbo_nccl_make_id(&ids[i], err));
+    if (w->rank == 0)
+        memcpy(column, ids, sizeof column);
+    DBO_TRY(test_peer_ops()->exchange(&w->peer, "ids", 0, column, ID_WORDS, matrix));
+    for (uint32_t row = 0; row < ID_WORDS; row++)
+        column[row] = matrix[row * w->size];
+    memcpy(ids, column, sizeof column);
+    return DBO_OK;
+}
+
+/* Ranks that share a GPU share its SMs. */
+static dbo_status choose_device(world *w, int *out, dbo_error *err)
+{
+    int devices = 0, total_sms = 0;
+    GPU_TRY(cudaGetDeviceCount(&devices));
+    GPU_TRY(cudaDeviceGetAttribute(&total_sms, cudaDevAttrMultiProcessorCount, 0));
+    bool shared = (uint32_t)devices < w->size;
+    *out = shared ? 0 : (int)w->rank;
+    w->compute_sms = (uint16_t)(((uint32_t)total_sms - TRANSFER_SMS) / (shared ? w->size : 1));
+    return DBO_OK;
+}
+
+static dbo_status world_open(world *w, bool records, bool ht, dbo_error *err)
+{
+    gpu_machine *m = &w->m;
+    dbo_nccl_id ids[COMMUNICATORS];
+    int device = 0;
+    w->rank = w->peer.rank;
+    w->size = test_peer_ops()->size(&w->peer);
+    DBO_TRY(choose_device(w, &device, err));
+    DBO_TRY(agree_on_ids(w, ids, err));
+    DBO_TRY(gpu_open(m, &(gpu_options){.records = records, .device = device}, err));
     const dbo_nccl_config config = {.rank = w->rank,
                                     .size = w->size,
                                     .ht = ht,
-                                    .communicators = communicators,
-                                    .ids = &w->ids[first_id],
+                                    .communicators = COMMUNICATORS,
+                                    .ids = ids,
                                     .max_sms = TRANSFER_SMS,
                                     .capacity_bytes = UINT64_C(64) << 20};
     w->nccl = dbo_nccl_create(m->cuda, &config, err);
     if (!w->nccl) {
-        spike_close(m);
+        gpu_close(m);
         return DBO_DEVICE;
     }
     dbo_nccl_fill(w->nccl, &m->seam);
     m->rank.seam = m->seam;
     for (int i = 0; i < 4; i++)
-        SPIKE_SEAM(m->seam.mem->alloc(m->seam.mem_self, i < 2 ? UINT64_C(64) << 20 : 4096,
-                                      DBO_SPACE_DEVICE, &w->addresses[i]));
+        SEAM_TRY(m->seam.mem->alloc(m->seam.mem_self, i < 2 ? UINT64_C(64) << 20 : 4096,
+                                    DBO_SPACE_DEVICE, &w->addresses[i]));
     return DBO_OK;
 }
 
@@ -71,7 +92,7 @@ static void world_close(world *w)
     for (int i = 0; i < 4; i++)
         w->m.seam.mem->free(w->m.seam.mem_self, w->addresses[i]);
     dbo_nccl_destroy(w->nccl);
-    spike_close(&w->m);
+    gpu_close(&w->m);
 }
 
 static void describe(world *w, uint64_t bytes_per_peer)
@@ -93,12 +114,12 @@ static dbo_status fill_sent(world *w, uint64_t bytes_per_peer, uint32_t round, d
         for (uint64_t i = 0; i < bytes_per_peer; i++)
             bytes[p * bytes_per_peer + i] = payload(w->rank, p, i, round);
     }
-    dbo_status status = spike_cuda(cudaMemcpy((void *)(uintptr_t)w->addresses[0], bytes,
-                                              bytes_per_peer * w->size, cudaMemcpyHostToDevice),
-                                   "filling the payload", err);
+    dbo_status status = gpu_cuda(cudaMemcpy((void *)(uintptr_t)w->addresses[0], bytes,
+                                            bytes_per_peer * w->size, cudaMemcpyHostToDevice),
+                                 "filling the payload", err);
     free(bytes);
-    SPIKE_CUDA(cudaMemset((void *)(uintptr_t)w->addresses[1], 0xEE, bytes_per_peer * w->size));
-    return status == DBO_OK ? spike_sync(err) : status;
+    GPU_TRY(cudaMemset((void *)(uintptr_t)w->addresses[1], 0xEE, bytes_per_peer * w->size));
+    return status == DBO_OK ? gpu_sync(err) : status;
 }
 
 static dbo_status check_got(world *w, uint64_t bytes_per_peer, uint32_t round, dbo_error *err)
@@ -106,11 +127,11 @@ static dbo_status check_got(world *w, uint64_t bytes_per_peer, uint32_t round, d
     uint8_t *bytes = malloc(bytes_per_peer * w->size);
     if (!bytes)
         return dbo_fail_memory(err, "the payload");
-    dbo_status status = spike_sync(err);
+    dbo_status status = gpu_sync(err);
     if (status == DBO_OK)
-        status = spike_cuda(cudaMemcpy(bytes, (const void *)(uintptr_t)w->addresses[1],
-                                       bytes_per_peer * w->size, cudaMemcpyDeviceToHost),
-                            "reading what came", err);
+        status = gpu_cuda(cudaMemcpy(bytes, (const void *)(uintptr_t)w->addresses[1],
+                                     bytes_per_peer * w->size, cudaMemcpyDeviceToHost),
+                          "reading what came", err);
     for (uint64_t k = 0; k < bytes_per_peer * w->size && status == DBO_OK; k++) {
         uint32_t p = (uint32_t)(k / bytes_per_peer);
         if (bytes[k] != payload(p, w->rank, k % bytes_per_peer, round))
@@ -125,16 +146,16 @@ static dbo_status check_got(world *w, uint64_t bytes_per_peer, uint32_t round, d
 
 static dbo_status compute_for(world *w, int64_t ns, dbo_error *err)
 {
-    spike_machine *m = &w->m;
+    gpu_machine *m = &w->m;
     const dbo_op_cost cost = {.fixed_ns = ns, .fixed_sms = w->compute_sms};
     const dbo_op op = {.id = dbo_op_id_make(0, 0, 0, 1, DBO_KIND_MLP, 0), .cost = &cost};
-    SPIKE_SEAM(m->seam.device->launch(m->seam.device_self, m->rank.streams[0], &op));
+    SEAM_TRY(m->seam.device->launch(m->seam.device_self, m->rank.streams[0], &op));
     return DBO_OK;
 }
 
 static dbo_status ll_issue(world *w, bool transfers, int64_t compute_ns, dbo_error *err)
 {
-    spike_machine *m = &w->m;
+    gpu_machine *m = &w->m;
     const dbo_seam *seam = &m->seam;
     dbo_a2a_handle handle = DBO_NO_HANDLE;
     const dbo_a2a_args args = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_DISPATCH, 0),
@@ -144,11 +165,11 @@ static dbo_status ll_issue(world *w, bool transfers, int64_t compute_ns, dbo_err
                                .io = &w->io,
                                .addresses = w->addresses};
     if (transfers)
-        SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
+        SEAM_TRY(seam->a2a->post(seam->a2a_self, &args, &handle));
     if (compute_ns)
         DBO_TRY(compute_for(w, compute_ns, err));
     if (transfers)
-        SPIKE_SEAM(seam->a2a->finish(seam->a2a_self, handle, m->rank.streams[0]));
+        SEAM_TRY(seam->a2a->finish(seam->a2a_self, handle, m->rank.streams[0]));
     return DBO_OK;
 }
 
@@ -159,26 +180,26 @@ static dbo_status ll_time(world *w, uint64_t bytes_per_peer, bool transfers, int
     cudaStream_t raw = dbo_cuda_stream(w->m.cuda, w->m.rank.streams[0]);
     cudaEvent_t start, stop;
     *out_us = 1e30;
-    SPIKE_CUDA(cudaEventCreate(&start));
-    SPIKE_CUDA(cudaEventCreate(&stop));
+    GPU_TRY(cudaEventCreate(&start));
+    GPU_TRY(cudaEventCreate(&stop));
     for (int i = 0; i < 9; i++) {
         describe(w, 16);
         DBO_TRY(ll_issue(w, true, 0, err));
-        DBO_TRY(spike_sync(err));
+        DBO_TRY(gpu_sync(err));
         describe(w, bytes_per_peer);
-        SPIKE_CUDA(cudaEventRecord(start, raw));
+        GPU_TRY(cudaEventRecord(start, raw));
         DBO_TRY(ll_issue(w, transfers, compute_ns, err));
-        SPIKE_CUDA(cudaEventRecord(stop, raw));
-        double us = spike_elapsed_us(start, stop);
+        GPU_TRY(cudaEventRecord(stop, raw));
+        double us = gpu_elapsed_us(start, stop);
         *out_us = us < *out_us ? us : *out_us;
-        DBO_TRY(spike_sync(err));
+        DBO_TRY(gpu_sync(err));
     }
     cudaEventDestroy(start);
     cudaEventDestroy(stop);
     return DBO_OK;
 }
 
-static dbo_status ll_overlap(world *w, spike_line *line, dbo_error *err)
+static dbo_status ll_overlap(world *w, test_line *line, dbo_error *err)
 {
     static const uint64_t sizes[] = {16 << 10, 1 << 20, 16 << 20};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -192,40 +213,40 @@ static dbo_status ll_overlap(world *w, spike_line *line, dbo_error *err)
         DBO_TRY(ll_time(w, sizes[s], false, ns, &compute, err));
         DBO_TRY(ll_time(w, sizes[s], true, ns, &both, err));
         double hidden = (alone + compute - both) / (alone < compute ? alone : compute);
-        spike_say(line,
-                  "%llu KiB a peer verified: alone %.0f us, compute %.0f us, both %.0f us "
-                  "(%.0f %% of the shorter hidden); ",
-                  (unsigned long long)(sizes[s] >> 10), alone, compute, both, 100 * hidden);
+        test_say(line,
+                 "%llu KiB a peer verified: alone %.0f us, compute %.0f us, both %.0f us "
+                 "(%.0f %% of the shorter hidden); ",
+                 (unsigned long long)(sizes[s] >> 10), alone, compute, both, 100 * hidden);
         if (hidden < 0.3)
             return dbo_fail(err, DBO_INTERNAL, NULL, "Nothing of the transfer was hidden.");
     }
     return DBO_OK;
 }
 
-static dbo_status ll_capture(world *w, spike_line *line, dbo_error *err)
+static dbo_status ll_capture(world *w, test_line *line, dbo_error *err)
 {
     enum { BYTES = 1 << 20, REPLAYS = 20 };
-    spike_machine *m = &w->m;
+    gpu_machine *m = &w->m;
     const dbo_seam *seam = &m->seam;
     dbo_graph graph;
     describe(w, BYTES);
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
     dbo_status status = ll_issue(w, true, 300000, err);
     if (status != DBO_OK) {
         seam->graph->abandon(seam->graph_self);
         return status;
     }
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+    SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
     for (uint32_t i = 0; i < REPLAYS && status == DBO_OK; i++) {
         status = fill_sent(w, BYTES, 40 + i, err);
         if (status == DBO_OK &&
             seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], i) != DBO_OK)
-            status = spike_failed(m, DBO_DEVICE, err);
+            status = gpu_failed(m, DBO_DEVICE, err);
         if (status == DBO_OK)
             status = check_got(w, BYTES, 40 + i, err);
     }
     seam->graph->destroy(seam->graph_self, graph); /* before its communicator */
-    spike_say(line, "captured and joined by finish, %d replays verified; ", REPLAYS);
+    test_say(line, "captured and joined by finish, %d replays verified; ", REPLAYS);
     return status;
 }
 
@@ -245,7 +266,7 @@ static dbo_status layers_body(dbo_ubatch *ubatch, void *arg, dbo_error *err)
     dbo_status status = DBO_OK;
     for (uint32_t layer = 0; layer < LAYERS && status == DBO_OK; layer++)
         status = dbo_program_run(ubatch->rank, ubatch, args->program, args->step, layer);
-    size_t touched = spike_stack_touched();
+    size_t touched = test_stack_touched();
     args->stack_bytes = touched > args->stack_bytes ? touched : args->stack_bytes;
     return status == DBO_OK ? DBO_OK : dbo_rank_fail(ubatch->rank, status, err);
 }
@@ -274,7 +295,7 @@ static void schedule_costs(const world *w, dbo_layer_costs *costs)
 static dbo_status schedule_time(world *w, bool ht, uint32_t ubatches, double *out_us,
                                 size_t *stack_bytes, dbo_error *err)
 {
-    spike_machine *m = &w->m;
+    gpu_machine *m = &w->m;
     dbo_layer_costs costs[2];
     dbo_program program;
     schedule_costs(w, &costs[0]);
@@ -292,13 +313,13 @@ static dbo_status schedule_time(world *w, bool ht, uint32_t ubatches, double *ou
     dbo_status status = DBO_OK;
     for (uint32_t step = 0; step < 7 && status == DBO_OK; step++) {
         layers_args args = {.program = &program, .step = step};
-        status = spike_sync(err);
-        int64_t begin = spike_now_ns();
+        status = gpu_sync(err);
+        int64_t begin = test_now_ns();
         if (status == DBO_OK)
             status = dbo_ubatches_run(&m->rank, ubatches, step, layers_body, &args, err);
         if (status == DBO_OK)
-            status = spike_sync(err);
-        double us = (double)(spike_now_ns() - begin) / 1e3;
+            status = gpu_sync(err);
+        double us = (double)(test_now_ns() - begin) / 1e3;
         *out_us = us < *out_us ? us : *out_us;
         *stack_bytes = args.stack_bytes;
     }
@@ -306,16 +327,16 @@ static dbo_status schedule_time(world *w, bool ht, uint32_t ubatches, double *ou
     return status;
 }
 
-static dbo_status schedule(world *w, bool ht, spike_line *line, dbo_error *err)
+static dbo_status schedule(world *w, bool ht, test_line *line, dbo_error *err)
 {
     double one, two;
     size_t stack_bytes = 0;
     DBO_TRY(schedule_time(w, ht, 1, &one, &stack_bytes, err));
     DBO_TRY(schedule_time(w, ht, 2, &two, &stack_bytes, err));
-    spike_say(line,
-              "%s schedule, %d layers, synthetic compute on %u SMs: 1 ubatch %.0f us, 2 "
-              "ubatches %.0f us a step; stack touched by an ubatch %zu KiB",
-              ht ? "HT" : "LL", LAYERS, w->compute_sms, one, two, stack_bytes >> 10);
+    test_say(line,
+             "%s schedule, %d layers, synthetic compute on %u SMs: 1 ubatch %.0f us, 2 "
+             "ubatches %.0f us a step; stack touched by an ubatch %zu KiB",
+             ht ? "HT" : "LL", LAYERS, w->compute_sms, one, two, stack_bytes >> 10);
     return DBO_OK;
 }
 
@@ -327,11 +348,11 @@ static int32_t rows_between(uint32_t from, uint32_t to)
 }
 
 /* Uneven rows there and back: what returns must be what was sent. */
-static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
+static dbo_status ht_round(world *w, test_line *line, dbo_error *err)
 {
-    spike_machine *m = &w->m;
+    gpu_machine *m = &w->m;
     const dbo_seam *seam = &m->seam;
-    int32_t sent[MAX_RANKS];
+    int32_t sent[TEST_MAX_PEERS];
     dbo_a2a_handle handle;
     uint64_t rows = 0;
     describe(w, 1 << 20);
@@ -340,7 +361,7 @@ static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
         sent[p] = rows_between(w->rank, p);
         rows += (uint64_t)sent[p];
     }
-    SPIKE_CUDA(
+    GPU_TRY(
         cudaMemcpy((void *)(uintptr_t)w->addresses[2], sent, sizeof sent, cudaMemcpyHostToDevice));
     w->io.num_reads = 2;
     dbo_a2a_args args = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_DISPATCH, 0),
@@ -349,12 +370,12 @@ static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
                          .cost = &w->cost,
                          .io = &w->io,
                          .addresses = w->addresses};
-    SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
-    int64_t begin = spike_now_ns();
-    SPIKE_SEAM(seam->a2a->counts(seam->a2a_self, handle));
-    double counts_us = (double)(spike_now_ns() - begin) / 1e3;
-    SPIKE_SEAM(seam->a2a->finish(seam->a2a_self, handle, m->rank.streams[0]));
-    DBO_TRY(spike_sync(err));
+    SEAM_TRY(seam->a2a->post(seam->a2a_self, &args, &handle));
+    int64_t begin = test_now_ns();
+    SEAM_TRY(seam->a2a->counts(seam->a2a_self, handle));
+    double counts_us = (double)(test_now_ns() - begin) / 1e3;
+    SEAM_TRY(seam->a2a->finish(seam->a2a_self, handle, m->rank.streams[0]));
+    DBO_TRY(gpu_sync(err));
     /* Back: the received rows into the upper half of the sending buffer. */
     const dbo_access from = {.buffer = 1, .bytes = w->reads[0].bytes};
     const dbo_access to = {.buffer = 0, .offset_bytes = UINT64_C(32) << 20};
@@ -362,58 +383,57 @@ static dbo_status ht_round(world *w, spike_line *line, dbo_error *err)
     args.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_COMBINE, 0);
     args.direction = DBO_A2A_COMBINE;
     args.io = &back;
-    SPIKE_SEAM(seam->a2a->post(seam->a2a_self, &args, &handle));
-    SPIKE_SEAM(seam->a2a->finish(seam->a2a_self, handle, m->rank.streams[0]));
-    DBO_TRY(spike_sync(err));
+    SEAM_TRY(seam->a2a->post(seam->a2a_self, &args, &handle));
+    SEAM_TRY(seam->a2a->finish(seam->a2a_self, handle, m->rank.streams[0]));
+    DBO_TRY(gpu_sync(err));
     uint64_t bytes = rows * w->cost.bytes_per_token;
     char *a = malloc(bytes + 1), *b = malloc(bytes + 1);
-    SPIKE_CUDA(
-        cudaMemcpy(a, (const void *)(uintptr_t)w->addresses[0], bytes, cudaMemcpyDeviceToHost));
-    SPIKE_CUDA(cudaMemcpy(b, (const void *)(uintptr_t)(w->addresses[0] + to.offset_bytes), bytes,
-                          cudaMemcpyDeviceToHost));
+    GPU_TRY(cudaMemcpy(a, (const void *)(uintptr_t)w->addresses[0], bytes, cudaMemcpyDeviceToHost));
+    GPU_TRY(cudaMemcpy(b, (const void *)(uintptr_t)(w->addresses[0] + to.offset_bytes), bytes,
+                       cudaMemcpyDeviceToHost));
     bool same = a && b && memcmp(a, b, bytes) == 0;
     free(a);
     free(b);
     if (!same)
         return dbo_fail(err, DBO_INTERNAL, NULL, "HT rows did not come back as they left.");
-    spike_say(line,
-              "%llu rows in uneven parts went out and came back verified; the host waited "
-              "%.0f us for the counts; ",
-              (unsigned long long)rows, counts_us);
+    test_say(line,
+             "%llu rows in uneven parts went out and came back verified; the host waited "
+             "%.0f us for the counts; ",
+             (unsigned long long)rows, counts_us);
     return DBO_OK;
 }
 
 /* ---- records ---- */
 
-static dbo_status trace_transfers(world *w, spike_line *line, dbo_error *err)
+static dbo_status trace_transfers(world *w, test_line *line, dbo_error *err)
 {
     enum { TRANSFERS = 50 };
-    spike_machine *m = &w->m;
+    gpu_machine *m = &w->m;
     const dbo_seam *seam = &m->seam;
     dbo_cupti_counts eager, replayed;
     dbo_graph graph;
     describe(w, 64 << 10);
     DBO_TRY(ll_issue(w, true, 20000, err)); /* connects: copies of NCCL's own */
-    DBO_TRY(spike_sync(err));
+    DBO_TRY(gpu_sync(err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &eager, err));
     for (int i = 0; i < TRANSFERS; i++)
         DBO_TRY(ll_issue(w, true, 20000, err));
-    DBO_TRY(spike_sync(err));
+    DBO_TRY(gpu_sync(err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &eager, err));
-    SPIKE_SEAM(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
+    SEAM_TRY(seam->graph->begin(seam->graph_self, m->rank.streams[0]));
     DBO_TRY(ll_issue(w, true, 20000, err));
-    SPIKE_SEAM(seam->graph->end(seam->graph_self, &graph));
+    SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
     for (uint32_t i = 0; i < TRANSFERS; i++)
-        SPIKE_SEAM(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], i));
-    DBO_TRY(spike_sync(err));
+        SEAM_TRY(seam->graph->replay(seam->graph_self, graph, m->rank.streams[0], i));
+    DBO_TRY(gpu_sync(err));
     DBO_TRY(dbo_cupti_flush(m->cupti, &replayed, err));
     seam->graph->destroy(seam->graph_self, graph);
-    spike_say(line,
-              "%d transfers beside compute: eager %llu records, %llu matched; replayed %llu "
-              "records, %llu in graphs, %llu matched",
-              TRANSFERS, (unsigned long long)eager.records, (unsigned long long)eager.matched,
-              (unsigned long long)replayed.records, (unsigned long long)replayed.in_graphs,
-              (unsigned long long)replayed.matched);
+    test_say(line,
+             "%d transfers beside compute: eager %llu records, %llu matched; replayed %llu "
+             "records, %llu in graphs, %llu matched",
+             TRANSFERS, (unsigned long long)eager.records, (unsigned long long)eager.matched,
+             (unsigned long long)replayed.records, (unsigned long long)replayed.in_graphs,
+             (unsigned long long)replayed.matched);
     if (eager.matched != 2 * TRANSFERS || replayed.matched != 2 * TRANSFERS)
         return dbo_fail(err, DBO_INTERNAL, NULL, "%d records were expected of each.",
                         2 * TRANSFERS);
@@ -422,134 +442,47 @@ static dbo_status trace_transfers(world *w, spike_line *line, dbo_error *err)
 
 /* ---- a rank ---- */
 
-typedef dbo_status (*nccl_part)(world *w, spike_line *line, dbo_error *err);
+typedef dbo_status (*rank_part)(world *w, test_line *line, dbo_error *err);
 
-/* Opens a machine with its communicators, runs the parts on it, and prints their line. */
-static dbo_status run_part(world *w, const char *name, bool records, bool ht, uint32_t first_id,
-                           uint32_t communicators, const nccl_part *parts, dbo_error *err)
+/* The parts, in order, on a machine with a transport of its own. */
+static dbo_status run_parts(const test_peer *peer, test_line *line, bool records, bool ht,
+                            const rank_part *parts, dbo_error *err)
 {
-    spike_line line = {0};
-    DBO_TRY(world_open(w, records, ht, first_id, communicators, err));
+    world w = {.peer = *peer};
+    DBO_TRY(world_open(&w, records, ht, err));
     dbo_status status = DBO_OK;
     for (size_t i = 0; parts[i] && status == DBO_OK; i++)
-        status = parts[i](w, &line, err);
-    int64_t begin = spike_now_ns();
-    world_close(w);
-    if (w->rank == 0 || status != DBO_OK)
-        printf("%-5s %-19s %s%s%s; closed in %.0f ms\n", status == DBO_OK ? "ok" : "FAIL", name,
-               status == DBO_OK ? "" : err->message, status == DBO_OK ? "" : " ", line.text,
-               (double)(spike_now_ns() - begin) / 1e6);
-    fflush(stdout);
+        status = parts[i](&w, line, err);
+    int64_t begin = test_now_ns();
+    world_close(&w);
+    test_say(line, "; closed in %.0f ms", (double)(test_now_ns() - begin) / 1e6);
     return status;
 }
 
-static dbo_status ll_schedule(world *w, spike_line *line, dbo_error *err)
+static dbo_status ll_schedule(world *w, test_line *line, dbo_error *err)
 {
     return schedule(w, false, line, err);
 }
 
-static dbo_status ht_schedule(world *w, spike_line *line, dbo_error *err)
+static dbo_status ht_schedule(world *w, test_line *line, dbo_error *err)
 {
     return schedule(w, true, line, err);
 }
 
-static bool parse_ids(world *w, const char *hex)
+dbo_status cuda_ranks_ll(const test_peer *peer, test_line *line, dbo_error *err)
 {
-    if (strlen(hex) != 2 * sizeof w->ids)
-        return false;
-    uint8_t *bytes = (uint8_t *)w->ids;
-    for (size_t i = 0; i < sizeof w->ids; i++) {
-        char pair[3] = {hex[2 * i], hex[2 * i + 1], 0};
-        bytes[i] = (uint8_t)strtoul(pair, NULL, 16);
-    }
-    return true;
+    static const rank_part parts[] = {ll_overlap, ll_capture, ll_schedule, NULL};
+    return run_parts(peer, line, false, false, parts, err);
 }
 
-dbo_status spike_nccl_rank(uint32_t rank, uint32_t size, const char *ids_hex, dbo_error *err)
+dbo_status cuda_ranks_ht(const test_peer *peer, test_line *line, dbo_error *err)
 {
-    static const nccl_part ll[] = {ll_overlap, ll_capture, ll_schedule, NULL};
-    static const nccl_part ht[] = {ht_round, ht_round, ht_schedule, NULL};
-    static const nccl_part trace[] = {trace_transfers, NULL};
-    world w = {.rank = rank, .size = size};
-    int devices = 0, total_sms = 0;
-    if (!parse_ids(&w, ids_hex))
-        return dbo_fail(err, DBO_INVALID, NULL, "The ids are not %d in hexadecimal.", IDS);
-    SPIKE_CUDA(cudaGetDeviceCount(&devices));
-    SPIKE_CUDA(cudaDeviceGetAttribute(&total_sms, cudaDevAttrMultiProcessorCount, 0));
-    w.shared = (uint32_t)devices < size;
-    w.device = w.shared ? 0 : (int)rank;
-    w.compute_sms = (uint16_t)(((uint32_t)total_sms - TRANSFER_SMS) / (w.shared ? size : 1));
-    DBO_TRY(run_part(&w, "nccl_ll", false, false, ID_LL, 2, ll, err));
-    DBO_TRY(run_part(&w, "nccl_ht", false, true, ID_HT, 2, ht, err));
-    return run_part(&w, "nccl_trace", true, false, ID_TRACE, 1, trace, err);
+    static const rank_part parts[] = {ht_round, ht_round, ht_schedule, NULL};
+    return run_parts(peer, line, false, true, parts, err);
 }
 
-/* ---- the parent ---- */
-
-static dbo_status ids_in_hex(char *hex, dbo_error *err)
+dbo_status cuda_ranks_records(const test_peer *peer, test_line *line, dbo_error *err)
 {
-    dbo_nccl_id ids[IDS];
-    for (int i = 0; i < IDS; i++)
-        DBO_TRY(dbo_nccl_make_id(&ids[i], err));
-    for (size_t i = 0; i < sizeof ids; i++)
-        snprintf(hex + 2 * i, 3, "%02x", ((const uint8_t *)ids)[i]);
-    return DBO_OK;
-}
-
-/* Waits for all; kills them all after the deadline or once one has failed. */
-static dbo_status wait_for_ranks(pid_t *pids, uint32_t size, dbo_error *err)
-{
-    uint32_t left = size, failures = 0;
-    int64_t deadline = spike_now_ns() + (int64_t)DEADLINE_S * 1000000000;
-    while (left > 0) {
-        for (uint32_t r = 0; r < size; r++) {
-            int state = 0;
-            if (pids[r] <= 0 || waitpid(pids[r], &state, WNOHANG) != pids[r])
-                continue;
-            pids[r] = 0;
-            left--;
-            failures += !WIFEXITED(state) || WEXITSTATUS(state) != 0;
-        }
-        if (failures || spike_now_ns() > deadline) {
-            usleep(2000000); /* the others may be about to say more */
-            for (uint32_t r = 0; r < size; r++)
-                if (pids[r] > 0)
-                    kill(pids[r], SIGKILL);
-            for (uint32_t r = 0; r < size; r++)
-                if (pids[r] > 0)
-                    waitpid(pids[r], NULL, 0);
-            return dbo_fail(err, DBO_DEVICE, NULL,
-                            failures ? "%u of %u ranks failed." : "%u of %u ranks ended in time.",
-                            failures, size);
-        }
-        usleep(10000);
-    }
-    return DBO_OK;
-}
-
-dbo_status spike_nccl(uint32_t size, dbo_error *err)
-{
-    char hex[2 * sizeof(dbo_nccl_id) * IDS + 1], rank_text[16], size_text[16], host[32];
-    pid_t pids[MAX_RANKS] = {0};
-    int devices = 0;
-    if (size < 2 || size > MAX_RANKS)
-        return dbo_fail(err, DBO_INVALID, NULL, "2 to %d ranks can be started.", MAX_RANKS);
-    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
-    setenv("NCCL_IB_DISABLE", "1", 0);
-    DBO_TRY(ids_in_hex(hex, err));
-    SPIKE_CUDA(cudaGetDeviceCount(&devices));
-    snprintf(size_text, sizeof size_text, "%u", size);
-    for (uint32_t r = 0; r < size; r++) {
-        snprintf(rank_text, sizeof rank_text, "%u", r);
-        snprintf(host, sizeof host, "dbo-rank-%u", r);
-        if ((uint32_t)devices < size)
-            setenv("NCCL_HOSTID", host, 1);
-        char *argv[] = {"dbo_gpu_spike", "nccl-rank", rank_text, size_text, hex, NULL};
-        if (posix_spawn(&pids[r], "/proc/self/exe", NULL, NULL, argv, environ) != 0) {
-            wait_for_ranks(pids, r, NULL);
-            return dbo_fail(err, DBO_IO, NULL, "Rank %u could not be started: %s.", r,
-                            strerror(errno));
-        }
-    }
-    return wait_for_ranks(pids, size, err);
+    static const rank_part parts[] = {trace_transfers, NULL};
+    return run_parts(peer, line, true, false, parts, err);
 }
