@@ -1,122 +1,106 @@
 /* lua_result.c: a run's result for scripts (lua_result.h).
  *
- * The keys are those of the JSON form because the table is made from it: one list of names, not
- * two. Two parts are made otherwise: slices, which all ranks of a class share, and spans, which are
- * kept as the 32-byte records of the trace and become tables one at a time.
+ * The table is a sink of dbo_result_visit, so its keys are those of the JSON form. Groups under way
+ * are on Lua's stack, each above its key. Spans are kept as the 32-byte records of the trace and
+ * become tables one at a time.
  */
 #include "app/lua/lua_result.h"
 
 #include "app/lua/lua_read.h"
-#include "lab/files/json.h"
 
 #include <lauxlib.h>
 #include <string.h>
 
-#define SPANS "dbo.spans"
+#define SCRATCH   "dbo.scratch"
+#define SPANS     "dbo.spans"
+#define MAX_DEPTH 8
 
-/* ---- JSON into tables ---- */
+/* ---- members ---- */
 
-static void push_json(lua_State *L, const dbo_json_value *value)
+typedef struct result_table {
+    lua_State *L;
+    int depth;
+    lua_Integer next[MAX_DEPTH]; /* of the list at that depth */
+} result_table;
+
+static void push_key(result_table *t, const char *key)
 {
-    luaL_checkstack(L, 4, "a result");
-    switch (dbo_json_type_of(value)) {
-    case DBO_JSON_BOOL: lua_pushboolean(L, dbo_json_bool(value)); return;
-    case DBO_JSON_INT: lua_pushinteger(L, dbo_json_int(value)); return;
-    case DBO_JSON_DOUBLE: lua_pushnumber(L, dbo_json_double(value)); return;
-    case DBO_JSON_STRING: lua_pushstring(L, dbo_json_string(value)); return;
-    case DBO_JSON_ARRAY:
-        lua_newtable(L);
-        for (size_t i = 0; i < dbo_json_count(value); i++) {
-            push_json(L, dbo_json_at(value, i));
-            lua_rawseti(L, -2, (lua_Integer)i + 1);
-        }
-        return;
-    case DBO_JSON_OBJECT:
-        lua_newtable(L);
-        for (size_t i = 0; i < dbo_json_count(value); i++) {
-            push_json(L, dbo_json_at(value, i));
-            lua_setfield(L, -2, dbo_json_key_at(value, i));
-        }
-        return;
-    case DBO_JSON_NULL: break;
-    }
-    lua_pushnil(L);
+    if (key)
+        lua_pushstring(t->L, key);
+    else
+        lua_pushinteger(t->L, t->next[t->depth]++);
 }
 
-/* What must be freed whether or not building the table raises. */
-typedef struct dbo_document {
-    dbo_json_text text;
-    dbo_json *json;
-} dbo_document;
-
-static int collect_document(lua_State *L)
+static void open_group(void *self, const char *key, dbo_group group)
 {
-    dbo_document *document = lua_touserdata(L, 1);
-    dbo_json_destroy(document->json);
-    dbo_json_text_fini(&document->text);
-    memset(document, 0, sizeof *document);
+    result_table *t = self;
+    if (t->depth > 0) /* the root has none */
+        push_key(t, key);
+    lua_newtable(t->L);
+    t->next[++t->depth] = group == DBO_GROUP_ITEMS ? 1 : 0;
+}
+
+static void close_group(void *self)
+{
+    result_table *t = self;
+    if (--t->depth > 0)
+        lua_rawset(t->L, -3);
+}
+
+static void put(void *self, const char *key, const dbo_datum *datum)
+{
+    result_table *t = self;
+    bool is_known = datum->kind != DBO_DATUM_QUANTITY || datum->quantity.present;
+    if (datum->kind == DBO_DATUM_NONE || !is_known)
+        return;
+    push_key(t, key);
+    switch (datum->kind) {
+    case DBO_DATUM_BOOL: lua_pushboolean(t->L, datum->integer != 0); break;
+    case DBO_DATUM_INTEGER: lua_pushinteger(t->L, datum->integer); break;
+    case DBO_DATUM_TEXT: lua_pushstring(t->L, datum->text); break;
+    case DBO_DATUM_QUANTITY: lua_pushnumber(t->L, datum->quantity.value); break;
+    case DBO_DATUM_NONE: break;
+    }
+    lua_rawset(t->L, -3);
+}
+
+/* Ranks that are alike share a table. */
+static void repeat(void *self)
+{
+    result_table *t = self;
+    lua_rawgeti(t->L, -1, t->next[t->depth] - 1);
+    lua_rawseti(t->L, -2, t->next[t->depth]++);
+}
+
+static int collect_scratch(lua_State *L)
+{
+    dbo_strbuf_fini(lua_touserdata(L, 1));
     return 0;
 }
 
-static dbo_status make_document(const dbo_outcome *outcome, dbo_document *document, dbo_error *err)
+/* The scratch is Lua's, which may raise in the middle of the walk. */
+static void push_members(lua_State *L, const dbo_result *result)
 {
-    dbo_json_writer writer;
-    dbo_result result = outcome->result;
-    result.slices = NULL;
-    dbo_json_writer_init(&writer, dbo_json_sink_text, &document->text, 0);
-    dbo_result_json(&result, &writer);
-    DBO_TRY(dbo_json_writer_finish(&writer, err));
-    return dbo_json_parse(&document->json, document->text.bytes, document->text.length, NULL, err);
-}
-
-/* ---- slices ---- */
-
-static void set_range(lua_State *L, const char *key, int32_t start, int32_t stop)
-{
-    lua_createtable(L, 2, 0);
-    lua_pushinteger(L, start);
-    lua_rawseti(L, -2, 1);
-    lua_pushinteger(L, stop);
-    lua_rawseti(L, -2, 2);
-    lua_setfield(L, -2, key);
-}
-
-/* {[0] = {req = {a, b}, tok = ..., tok_padded = ...}, [1] = ...} of a rank. */
-static void push_slices_of(lua_State *L, const dbo_result *result, uint32_t rank)
-{
-    lua_createtable(L, (int)result->num_ubatches, 1);
-    for (uint32_t i = 0; i < result->num_ubatches; i++) {
-        size_t at = (size_t)rank * result->num_ubatches + i;
-        lua_createtable(L, 0, 3);
-        set_range(L, "req", result->slices[at].req_start, result->slices[at].req_stop);
-        set_range(L, "tok", result->slices[at].tok_start, result->slices[at].tok_stop);
-        set_range(L, "tok_padded", result->slices_padded[at].tok_start,
-                  result->slices_padded[at].tok_stop);
-        lua_rawseti(L, -2, i);
+    static const dbo_place here = {0};
+    result_table t = {.L = L};
+    dbo_error err = {0};
+    dbo_strbuf *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
+    dbo_strbuf_init(scratch);
+    luaL_setmetatable(L, SCRATCH);
+    luaL_checkstack(L, 3 * MAX_DEPTH, "a result");
+    const dbo_result_sink sink = {.self = &t,
+                                  .open = open_group,
+                                  .close = close_group,
+                                  .put = put,
+                                  .repeat = repeat,
+                                  .scratch = scratch};
+    dbo_result_visit(result, &sink);
+    if (scratch->failed) {
+        dbo_fail_memory(&err, "the notation");
+        dbo_lua_raise(L, &here, NULL, &err);
     }
-}
-
-/* Ranks of a class have one table. */
-static void push_slices(lua_State *L, const dbo_outcome *outcome)
-{
-    const dbo_result *result = &outcome->result;
-    if (!result->slices) {
-        lua_pushnil(L);
-        return;
-    }
-    lua_createtable(L, (int)result->num_ranks, 1);
-    lua_newtable(L); /* by class */
-    for (uint32_t rank = 0; rank < result->num_ranks; rank++) {
-        uint32_t class_index = outcome->on.class_of[rank];
-        if (lua_rawgeti(L, -1, class_index) == LUA_TNIL) {
-            lua_pop(L, 1);
-            push_slices_of(L, result, rank);
-            lua_pushvalue(L, -1);
-            lua_rawseti(L, -3, class_index);
-        }
-        lua_rawseti(L, -3, rank);
-    }
-    lua_pop(L, 1);
+    dbo_strbuf_fini(scratch);
+    lua_remove(L, -2);
 }
 
 /* ---- spans ---- */
@@ -209,17 +193,7 @@ static int count_spans(lua_State *L)
 
 void dbo_lua_push_result(lua_State *L, const dbo_outcome *outcome)
 {
-    static const dbo_place here = {0};
-    dbo_error err = {0};
-    dbo_document *document = lua_newuserdatauv(L, sizeof *document, 0);
-    memset(document, 0, sizeof *document);
-    luaL_setmetatable(L, "dbo.document");
-    if (make_document(outcome, document, &err) != DBO_OK)
-        dbo_lua_raise(L, &here, NULL, &err);
-    push_json(L, dbo_json_root(document->json));
-    lua_remove(L, -2);
-    push_slices(L, outcome);
-    lua_setfield(L, -2, "ubatch_slices");
+    push_members(L, &outcome->result);
     set_integer(L, "num_ranks", outcome->result.num_ranks);
     set_integer(L, "num_ubatches", outcome->split ? outcome->result.num_ubatches : 1);
     push_spans(L, outcome);
@@ -228,8 +202,8 @@ void dbo_lua_push_result(lua_State *L, const dbo_outcome *outcome)
 
 void dbo_lua_open_result(lua_State *L)
 {
-    luaL_newmetatable(L, "dbo.document");
-    lua_pushcfunction(L, collect_document);
+    luaL_newmetatable(L, SCRATCH);
+    lua_pushcfunction(L, collect_scratch);
     lua_setfield(L, -2, "__gc");
     luaL_newmetatable(L, SPANS);
     lua_pushcfunction(L, span_at);

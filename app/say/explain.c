@@ -57,10 +57,12 @@ static const row fault_rows[] = {
 
 /* What is called `name` elsewhere, and the term that says what it is. */
 static const row alias_rows[] = {
-#define ALIAS(word, term)       {word, term},
-#define NAMED_ALIAS(term, word) {word, #term},
-    DBO_ALIAS_MAP(ALIAS) DBO_METRIC_MAP(NAMED_ALIAS) DBO_SPLIT_COST_MAP(NAMED_ALIAS)
-#undef NAMED_ALIAS
+#define ALIAS(word, term)              {word, term},
+#define METRIC_ALIAS(term, unit, word) {word, #term},
+#define COST_ALIAS(term, word)         {word, #term},
+    DBO_ALIAS_MAP(ALIAS) DBO_METRIC_MAP(METRIC_ALIAS) DBO_SPLIT_COST_MAP(COST_ALIAS)
+#undef COST_ALIAS
+#undef METRIC_ALIAS
 #undef ALIAS
 };
 #define NUM_ALIASES (sizeof alias_rows / sizeof *alias_rows)

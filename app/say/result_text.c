@@ -1,10 +1,15 @@
-/* result_text.c: a result as the lines and tables that `dbo run` prints. */
+/* result_text.c: a result as the lines and tables that `dbo run` prints (result_text.h).
+ *
+ * The tables are a sink of dbo_result_visit: a quantity becomes a row, under its group's side.
+ * Where names and columns do not fit beside each other, each value has a line of its own.
+ */
 #include "app/say/result_text.h"
 
-#include "viz/text/report.h"
+#include "viz/text/unit.h"
 #include "viz/text/wrap.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void dbo_result_decision(const dbo_result *result, uint32_t width, dbo_strbuf *out)
 {
@@ -51,15 +56,232 @@ void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *o
     dbo_strbuf_fini(&text);
 }
 
+/* ---- notation ---- */
+
+static void add_lines(dbo_strbuf *out, const dbo_notation *notation, dbo_notation_style style)
+{
+    dbo_strbuf_add(out, "Comp: ");
+    dbo_notation_comp(notation, style, out);
+    dbo_strbuf_add(out, "\nComm: ");
+    dbo_notation_comm(notation, style, out);
+    dbo_strbuf_add(out, "\nOrder: ");
+    dbo_notation_order(notation, style, out);
+    dbo_strbuf_add(out, "\n");
+}
+
+void dbo_result_notation(const dbo_notation *notation, dbo_text_style style, dbo_strbuf *out)
+{
+    char heading[80];
+    bool has_sends = false;
+    snprintf(heading, sizeof heading, "layer %u as issued%s", notation->layer,
+             notation->steady ? "" : " (too few layers for a steady state)");
+    dbo_wrap(out, "", heading, style.width);
+    for (uint32_t i = 0; i < notation->num_entries; i++)
+        has_sends = has_sends || notation->entries[i].part == DBO_SPAN_SEND;
+    add_lines(out, notation, (dbo_notation_style){.ascii = style.ascii});
+    /* Ops that a stream holds back until the transfer has ended stand in its cell all the same. */
+    if (!has_sends)
+        dbo_wrap(
+            out, "",
+            "cells are issue order, not time: an op may wait for the transfer in its cell; see "
+            "the timeline",
+            style.width);
+    if (notation->num_ubatches != 2)
+        return;
+    /* The documents label only the schedule with sends the other way round. */
+    dbo_wrap(out, "",
+             has_sends ? "with the documents' labels (0 and 1 exchanged)"
+                       : "with 0 and 1 exchanged",
+             style.width);
+    add_lines(out, notation, (dbo_notation_style){.ascii = style.ascii, .exchange = true});
+}
+
+/* ---- tables ---- */
+
+#define NAME_COLUMNS  28u
+#define VALUE_COLUMNS 16u
+#define ONE_ROW(...)  +1
+
+enum { OFF, ON };
+static const char *const sides[] = {[OFF] = "DBO off", [ON] = "DBO on"};
+
+typedef struct row {
+    const char *key, *what;
+    dbo_quantity_unit unit;
+    bool told[2];
+    dbo_quantity values[2];
+} row;
+
+typedef struct table {
+    row rows[1 DBO_METRIC_MAP(ONE_ROW)]; /* and the speed-up */
+    uint32_t num_rows, num_sides;
+} table;
+
+typedef struct tables {
+    bool split;
+    uint32_t depth;
+    const char *groups[8]; /* that are open */
+    table metrics, cost;
+} tables;
+
+static void open_group(void *self, const char *key, dbo_group group)
+{
+    tables *t = self;
+    (void)group;
+    t->groups[t->depth++] = key ? key : "";
+}
+
+static void close_group(void *self)
+{
+    tables *t = self;
+    t->depth--;
+}
+
+static void put(void *self, const char *key, const dbo_datum *datum)
+{
+    tables *t = self;
+    const char *group = t->groups[t->depth - 1];
+    bool is_cost = strcmp(group, "split_cost_us") == 0;
+    table *into = is_cost ? &t->cost : &t->metrics;
+    int side = t->split && group[0] == '\0' ? ON : OFF;
+    uint32_t i = 0;
+    /* A speed-up is of one side over the other. */
+    if (datum->kind != DBO_DATUM_QUANTITY || (datum->unit == DBO_UNIT_TIMES && !t->split))
+        return;
+    while (i < into->num_rows && strcmp(into->rows[i].key, key) != 0)
+        i++;
+    row *at = &into->rows[i];
+    if (i == into->num_rows)
+        into->num_rows++;
+    at->key = key;
+    at->what = datum->what;
+    at->unit = datum->unit;
+    at->told[side] = true;
+    at->values[side] = datum->quantity;
+}
+
+/* Right-aligned by columns, which printf's widths (bytes) are not. */
+static void add_right(dbo_strbuf *out, const char *text, size_t columns)
+{
+    size_t used = dbo_text_columns(text);
+    dbo_strbuf_repeat(out, " ", columns > used ? columns - used : 0);
+    dbo_strbuf_add(out, text);
+}
+
+/* Units are padded to two columns so that figures stay aligned. */
+static void print_value(char *text, size_t size, const row *r, double value, dbo_unit time)
+{
+    switch (r->unit) {
+    case DBO_UNIT_US:
+        snprintf(text, size, "%.*f %s", time.decimals, value / time.us, time.name);
+        return;
+    case DBO_UNIT_SHARE: snprintf(text, size, "%.1f %% ", value * 100.0); return;
+    case DBO_UNIT_PER_S: snprintf(text, size, "%.0f   ", value); return;
+    case DBO_UNIT_TIMES: snprintf(text, size, "%.3f x ", value); return;
+    }
+}
+
+static void add_value(dbo_strbuf *out, const row *r, uint32_t side, dbo_unit time, bool ascii,
+                      size_t columns)
+{
+    char text[64] = "";
+    if (r->told[side] && r->values[side].present)
+        print_value(text, sizeof text, r, r->values[side].value, time);
+    else if (r->told[side])
+        snprintf(text, sizeof text, "%s   ", ascii ? "-" : "–");
+    add_right(out, text, columns);
+}
+
+static void end_line(dbo_strbuf *out)
+{
+    dbo_strbuf_trim(out); /* the padding of a unit */
+    dbo_strbuf_add(out, "\n");
+}
+
+/* One unit for a table, so that its figures can be compared at a glance. */
+static dbo_unit unit_of(const table *t, bool ascii)
+{
+    double largest = 0;
+    for (uint32_t i = 0; i < t->num_rows; i++)
+        for (uint32_t side = 0; side < t->num_sides; side++) {
+            const dbo_quantity *q = &t->rows[i].values[side];
+            if (t->rows[i].unit == DBO_UNIT_US && q->present && q->value > largest)
+                largest = q->value;
+        }
+    return dbo_unit_for_us(largest, ascii);
+}
+
+/* Do names and columns stand beside each other? */
+static bool fits(const table *t, uint32_t width)
+{
+    return NAME_COLUMNS + t->num_sides * VALUE_COLUMNS <= width;
+}
+
+static void add_wide_row(const table *t, const row *r, const char *indent, dbo_unit time,
+                         bool ascii, dbo_strbuf *out)
+{
+    dbo_strbuf_printf(out, "%s%-*s", indent, (int)(NAME_COLUMNS - strlen(indent)), r->what);
+    for (uint32_t side = 0; side < t->num_sides; side++)
+        add_value(out, r, side, time, ascii, VALUE_COLUMNS);
+    end_line(out);
+}
+
+static void add_narrow_row(const table *t, const row *r, const char *indent, dbo_unit time,
+                           dbo_text_style style, dbo_strbuf *out)
+{
+    dbo_wrap(out, indent, r->what, style.width);
+    for (uint32_t side = 0; side < t->num_sides; side++) {
+        if (!r->told[side])
+            continue;
+        dbo_strbuf_printf(out, "%s  %-3s", indent, t->num_sides > 1 ? sides[side] + 4 : "");
+        add_value(out, r, side, time, style.ascii, VALUE_COLUMNS - 3);
+        end_line(out);
+    }
+}
+
+static void add_rows(const table *t, const char *indent, dbo_text_style style, dbo_strbuf *out)
+{
+    dbo_unit time = unit_of(t, style.ascii);
+    for (uint32_t i = 0; i < t->num_rows; i++) {
+        if (fits(t, style.width))
+            add_wide_row(t, &t->rows[i], indent, time, style.ascii, out);
+        else
+            add_narrow_row(t, &t->rows[i], indent, time, style, out);
+    }
+}
+
+static void add_metrics(const table *t, dbo_text_style style, dbo_strbuf *out)
+{
+    if (fits(t, style.width)) {
+        dbo_strbuf_repeat(out, " ", NAME_COLUMNS);
+        for (uint32_t side = 0; side < t->num_sides; side++)
+            add_right(out, sides[side], VALUE_COLUMNS);
+    } else {
+        dbo_strbuf_add(out, t->num_sides > 1 ? "DBO off and on" : sides[OFF]);
+    }
+    dbo_strbuf_add(out, "\n");
+    add_rows(t, "", style, out);
+}
+
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out)
 {
+    tables t = {.split = result->on != NULL};
+    dbo_strbuf scratch;
+    const dbo_result_sink sink = {
+        .self = &t, .open = open_group, .close = close_group, .put = put, .scratch = &scratch};
+    dbo_strbuf_init(&scratch);
+    dbo_result_visit(result, &sink);
+    dbo_strbuf_fini(&scratch);
+    t.metrics.num_sides = t.split ? 2 : 1;
+    t.cost.num_sides = 1;
     if (result->notation) {
-        dbo_report_notation(out, result->notation, style);
+        dbo_result_notation(result->notation, style, out);
         dbo_strbuf_add(out, "\n");
     }
-    dbo_report_metrics(out, result->off, result->on, dbo_result_speedup(result), style);
-    if (result->split_cost) {
+    add_metrics(&t.metrics, style, out);
+    if (t.cost.num_rows > 0) {
         dbo_strbuf_add(out, "\n");
-        dbo_report_split_cost(out, result->split_cost, style);
+        dbo_wrap(out, "", "cost of splitting, before any overlap", style.width);
+        add_rows(&t.cost, "  ", style, out);
     }
 }

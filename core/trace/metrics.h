@@ -20,6 +20,11 @@
  *
  * The arithmetic is in integer ns; only the results are floating point. A quantity that the trace
  * does not tell is absent, never 0.
+ *
+ *     dbo_metrics metrics;
+ *     DBO_TRY(dbo_metrics_compute(&metrics, &trace, 0, step, num_tokens, err));
+ *     if (metrics.layer_us.present)
+ *         printf("%.1f us\n", metrics.layer_us.value);
  */
 #ifndef DBO_METRICS_H
 #define DBO_METRICS_H
@@ -35,25 +40,32 @@ typedef struct dbo_quantity {
     bool present;
 } dbo_quantity;
 
-/* X(name, what a person calls it): names are the keys of a result. */
-#define DBO_METRIC_MAP(X)                       \
-    X(step_us, "step")                          \
-    X(layer_us, "layer, steady state")          \
-    X(compute_us, "compute")                    \
-    X(comm_us, "communication")                 \
-    X(exposed_comm_us, "exposed communication") \
-    X(waiting_us, "waiting for peers")          \
-    X(exposed_waiting_us, "exposed waiting")    \
-    X(hidden_fraction, "hidden fraction")       \
-    X(host_us, "host, busy")                    \
-    X(sum_bound_us, "bound: busiest resource")  \
-    X(critical_path_us, "bound: critical path") \
-    X(bound_us, "bound, the larger")            \
-    X(efficiency, "efficiency: bound / step")   \
-    X(tokens_per_s_per_gpu, "tokens/s per GPU")
+typedef enum dbo_quantity_unit {
+    DBO_UNIT_US,
+    DBO_UNIT_SHARE, /* 0.25 is 25 % */
+    DBO_UNIT_PER_S,
+    DBO_UNIT_TIMES /* how often another of its kind */
+} dbo_quantity_unit;
+
+/* X(name, unit, what a person calls it): names are the keys of a result, units are DBO_UNIT_*. */
+#define DBO_METRIC_MAP(X)                            \
+    X(step_us, US, "step")                           \
+    X(layer_us, US, "layer, steady state")           \
+    X(compute_us, US, "compute")                     \
+    X(comm_us, US, "communication")                  \
+    X(exposed_comm_us, US, "exposed communication")  \
+    X(waiting_us, US, "waiting for peers")           \
+    X(exposed_waiting_us, US, "exposed waiting")     \
+    X(hidden_fraction, SHARE, "hidden fraction")     \
+    X(host_us, US, "host, busy")                     \
+    X(sum_bound_us, US, "bound: busiest resource")   \
+    X(critical_path_us, US, "bound: critical path")  \
+    X(bound_us, US, "bound, the larger")             \
+    X(efficiency, SHARE, "efficiency: bound / step") \
+    X(tokens_per_s_per_gpu, PER_S, "tokens/s per GPU")
 
 typedef struct dbo_metrics {
-#define DBO_METRIC_FIELD(name, what) dbo_quantity name;
+#define DBO_METRIC_FIELD(name, unit, what) dbo_quantity name;
     DBO_METRIC_MAP(DBO_METRIC_FIELD)
 #undef DBO_METRIC_FIELD
     /* The layer whose length is `layer_us`, and when it runs; for drawing. */
@@ -82,7 +94,7 @@ typedef struct dbo_cost_sums {
     int64_t vote_ns; /* only if this run votes */
 } dbo_cost_sums;
 
-/* X(name, what): `with` minus `without`. */
+/* X(name, what): `with` minus `without`, all in us. */
 #define DBO_SPLIT_COST_MAP(X)         \
     X(weights, "weights read twice")  \
     X(tiles, "smaller tiles")         \
@@ -95,7 +107,7 @@ typedef struct dbo_cost_sums {
     X(vote, "vote")                   \
     X(total, "together")
 
-/* In us. `tiles` is all of the op time that weights and SMs do not explain; without these sums it
+/* `tiles` is all of the op time that weights and SMs do not explain; without these sums it
  * holds them and they are absent. `launches` are launches, posts and replays. */
 typedef struct dbo_split_cost {
 #define DBO_SPLIT_COST_FIELD(name, what) dbo_quantity name;

@@ -140,9 +140,9 @@ dbo_status dbo_notation_init(dbo_notation *out, const dbo_trace *trace, uint32_t
     uint32_t issued = 0;
     memset(out, 0, sizeof *out);
     if (!find_issued_step(trace, rank, step, &issued))
-        return dbo_fail(err, DBO_INVALID, "only layers with a dispatch and a combine have one",
-                        "Rank %u issued no transfer up to step %u, so there is no schedule to "
-                        "write down.",
+        return dbo_fail(err, DBO_INVALID, "Only layers with a dispatch and a combine have one.",
+                        "rank %u issued no transfer up to step %u, so there is no schedule to "
+                        "write down",
                         rank, step);
     dbo_status status = collect(out, trace, rank, issued, err);
     if (status != DBO_OK) {

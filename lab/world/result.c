@@ -1,137 +1,190 @@
-/* result.c: a run's result as JSON. */
+/* result.c: the walk over a result, and the sink that writes JSON (result.h). */
 #include "lab/world/result.h"
 
-static void put_quantity(dbo_json_writer *out, const char *key, dbo_quantity quantity)
+#include <string.h>
+
+typedef const dbo_result_sink *sink;
+
+static void open_group(sink to, const char *key, dbo_group group)
 {
-    if (quantity.present)
-        dbo_json_member_double(out, key, quantity.value);
-    else
-        dbo_json_member_null(out, key);
+    to->open(to->self, key, group);
 }
 
-static void put_metrics(dbo_json_writer *out, const dbo_metrics *metrics)
+static void close_group(sink to)
 {
-#define PUT_METRIC(name, what) put_quantity(out, #name, metrics->name);
+    to->close(to->self);
+}
+
+static void put_none(sink to, const char *key)
+{
+    to->put(to->self, key, &(dbo_datum){.kind = DBO_DATUM_NONE});
+}
+
+static void put_bool(sink to, const char *key, bool value)
+{
+    to->put(to->self, key, &(dbo_datum){.kind = DBO_DATUM_BOOL, .integer = value});
+}
+
+static void put_integer(sink to, const char *key, int64_t value)
+{
+    to->put(to->self, key, &(dbo_datum){.kind = DBO_DATUM_INTEGER, .integer = value});
+}
+
+static void put_text(sink to, const char *key, const char *text)
+{
+    to->put(to->self, key,
+            &(dbo_datum){.kind = text ? DBO_DATUM_TEXT : DBO_DATUM_NONE, .text = text});
+}
+
+static void put_quantity(sink to, const char *key, dbo_quantity quantity, dbo_quantity_unit unit,
+                         const char *what)
+{
+    to->put(
+        to->self, key,
+        &(dbo_datum){.kind = DBO_DATUM_QUANTITY, .quantity = quantity, .unit = unit, .what = what});
+}
+
+/* ---- the parts of a result ---- */
+
+static void visit_metrics(sink to, const dbo_metrics *metrics)
+{
+#define PUT_METRIC(name, unit, what) put_quantity(to, #name, metrics->name, DBO_UNIT_##unit, what);
     DBO_METRIC_MAP(PUT_METRIC)
 #undef PUT_METRIC
 }
 
-static void put_split_cost(dbo_json_writer *out, const dbo_split_cost *cost)
+static void visit_split_cost(sink to, const dbo_split_cost *cost)
 {
     if (!cost) {
-        dbo_json_member_null(out, "split_cost_us");
+        put_none(to, "split_cost_us");
         return;
     }
-    dbo_json_key(out, "split_cost_us");
-    dbo_json_open_object(out);
-#define PUT_COST(name, what) put_quantity(out, #name, cost->name);
+    open_group(to, "split_cost_us", DBO_GROUP_MEMBERS);
+#define PUT_COST(name, what) put_quantity(to, #name, cost->name, DBO_UNIT_US, what);
     DBO_SPLIT_COST_MAP(PUT_COST)
 #undef PUT_COST
-    dbo_json_close(out);
+    close_group(to);
 }
 
-static void put_decision(dbo_json_writer *out, const dbo_vote_result *decision)
+static void visit_decision(sink to, const dbo_vote_result *decision)
 {
-    dbo_json_key(out, "decision");
-    dbo_json_open_object(out);
-    dbo_json_member_bool(out, "should_ubatch", decision->should_ubatch);
-    dbo_json_member_string(out, "reason", dbo_vote_reason_name(decision->reason));
-    dbo_json_member_string(out, "cudagraph_mode", dbo_graph_mode_name(decision->graph_mode));
-    dbo_json_member_int(out, "num_tokens_padded", decision->num_tokens_padded);
-    dbo_json_close(out);
+    open_group(to, "decision", DBO_GROUP_MEMBERS);
+    put_bool(to, "should_ubatch", decision->should_ubatch);
+    put_text(to, "reason", dbo_vote_reason_name(decision->reason));
+    put_text(to, "cudagraph_mode", dbo_graph_mode_name(decision->graph_mode));
+    put_integer(to, "num_tokens_padded", decision->num_tokens_padded);
+    close_group(to);
 }
 
-static void put_range(dbo_json_writer *out, const char *key, int32_t start, int32_t stop)
+static void put_range(sink to, const char *key, int32_t start, int32_t stop)
 {
-    const int32_t range[2] = {start, stop};
-    dbo_json_member_int32s(out, key, range, 2);
+    open_group(to, key, DBO_GROUP_ITEMS);
+    put_integer(to, NULL, start);
+    put_integer(to, NULL, stop);
+    close_group(to);
 }
 
-static void put_slices(dbo_json_writer *out, const dbo_result *result)
+static void visit_slices_of(sink to, const dbo_result *result, uint32_t rank)
+{
+    open_group(to, NULL, DBO_GROUP_BY_UBATCH);
+    for (uint32_t i = 0; i < result->num_ubatches; i++) {
+        const dbo_ubatch_slice *slice = &result->slices[rank * result->num_ubatches + i];
+        const dbo_ubatch_slice *padded = &result->slices_padded[rank * result->num_ubatches + i];
+        open_group(to, NULL, DBO_GROUP_MEMBERS);
+        put_range(to, "req", slice->req_start, slice->req_stop);
+        put_range(to, "tok", slice->tok_start, slice->tok_stop);
+        put_range(to, "tok_padded", padded->tok_start, padded->tok_stop);
+        close_group(to);
+    }
+    close_group(to);
+}
+
+/* A rank whose slices are those of the one before, as in a large batch of equal ranks. */
+static bool repeats(const dbo_result *result, uint32_t rank)
+{
+    uint32_t n = result->num_ubatches;
+    size_t at = (size_t)rank * n, bytes = n * sizeof *result->slices;
+    return rank > 0 && memcmp(&result->slices[at], &result->slices[at - n], bytes) == 0 &&
+           memcmp(&result->slices_padded[at], &result->slices_padded[at - n], bytes) == 0;
+}
+
+static void visit_slices(sink to, const dbo_result *result)
 {
     if (!result->slices) {
-        dbo_json_member_null(out, "ubatch_slices");
+        put_none(to, "ubatch_slices");
         return;
     }
-    dbo_json_key(out, "ubatch_slices");
-    dbo_json_open_array(out);
+    open_group(to, "ubatch_slices", DBO_GROUP_BY_RANK);
     for (uint32_t rank = 0; rank < result->num_ranks; rank++) {
-        dbo_json_open_array_line(out);
-        for (uint32_t i = 0; i < result->num_ubatches; i++) {
-            const dbo_ubatch_slice *slice = &result->slices[rank * result->num_ubatches + i];
-            const dbo_ubatch_slice *padded =
-                &result->slices_padded[rank * result->num_ubatches + i];
-            dbo_json_open_object(out);
-            put_range(out, "req", slice->req_start, slice->req_stop);
-            put_range(out, "tok", slice->tok_start, slice->tok_stop);
-            put_range(out, "tok_padded", padded->tok_start, padded->tok_stop);
-            dbo_json_close(out);
-        }
-        dbo_json_close(out);
+        if (to->repeat && repeats(result, rank))
+            to->repeat(to->self);
+        else
+            visit_slices_of(to, result, rank);
     }
-    dbo_json_close(out);
+    close_group(to);
 }
 
-static void put_text(dbo_json_writer *out, const char *key, dbo_strbuf *text)
+static void put_line(sink to, const char *key, const dbo_notation *notation,
+                     void (*print)(const dbo_notation *, dbo_notation_style, dbo_strbuf *),
+                     bool exchange)
 {
-    if (text->failed)
-        dbo_json_writer_fail(out, DBO_NO_MEMORY, "out of memory for the notation");
-    dbo_json_member_string(out, key, dbo_strbuf_text(text));
-    dbo_strbuf_clear(text);
+    dbo_strbuf_clear(to->scratch);
+    print(notation, (dbo_notation_style){.exchange = exchange}, to->scratch);
+    put_text(to, key, dbo_strbuf_text(to->scratch));
 }
 
-static void put_notation(dbo_json_writer *out, const dbo_notation *notation)
+static void visit_notation(sink to, const dbo_notation *notation)
 {
     if (!notation) {
-        dbo_json_member_null(out, "notation");
+        put_none(to, "notation");
         return;
     }
-    const dbo_notation_style real = {0}, documents = {.exchange = true};
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
-    dbo_json_key(out, "notation");
-    dbo_json_open_object(out);
-    dbo_notation_comp(notation, real, &text);
-    put_text(out, "comp", &text);
-    dbo_notation_comm(notation, real, &text);
-    put_text(out, "comm", &text);
-    dbo_notation_order(notation, real, &text);
-    put_text(out, "order", &text);
-    if (notation->num_ubatches == 2) {
-        dbo_notation_order(notation, documents, &text);
-        put_text(out, "order_labels01", &text);
-    } else {
-        dbo_json_member_null(out, "order_labels01");
-    }
-    dbo_json_close(out);
-    dbo_strbuf_fini(&text);
+    open_group(to, "notation", DBO_GROUP_MEMBERS);
+    put_line(to, "comp", notation, dbo_notation_comp, false);
+    put_line(to, "comm", notation, dbo_notation_comm, false);
+    put_line(to, "order", notation, dbo_notation_order, false);
+    if (notation->num_ubatches == 2)
+        put_line(to, "order_labels01", notation, dbo_notation_order, true);
+    else
+        put_none(to, "order_labels01");
+    close_group(to);
 }
 
-static void put_bytes(dbo_json_writer *out, const char *key, double bytes)
-{
-    dbo_json_member_int(out, key, (int64_t)(bytes + 0.5));
-}
-
-static void put_memory(dbo_json_writer *out, const dbo_memory_use *memory,
-                       const dbo_footprint *footprint)
+static void visit_memory(sink to, const dbo_memory_use *memory, const dbo_footprint *footprint)
 {
     if (!memory) {
-        dbo_json_member_null(out, "memory");
+        put_none(to, "memory");
         return;
     }
-    dbo_json_key(out, "memory");
-    dbo_json_open_object(out);
-    dbo_json_member_int(out, "peak_used_bytes", (int64_t)memory->peak_used_bytes);
-    dbo_json_member_int(out, "peak_reserved_bytes", (int64_t)memory->peak_reserved_bytes);
-    dbo_json_member_int(out, "graph_bytes", (int64_t)memory->graph_bytes);
-    dbo_json_member_int(out, "num_graphs", memory->num_graphs);
+    open_group(to, "memory", DBO_GROUP_MEMBERS);
+    put_integer(to, "peak_used_bytes", (int64_t)memory->peak_used_bytes);
+    put_integer(to, "peak_reserved_bytes", (int64_t)memory->peak_reserved_bytes);
+    put_integer(to, "graph_bytes", (int64_t)memory->graph_bytes);
+    put_integer(to, "num_graphs", memory->num_graphs);
     if (footprint) {
-        put_bytes(out, "weights_bytes", footprint->weights_bytes);
-        put_bytes(out, "kv_cache_bytes", footprint->kv_cache_bytes);
-        put_bytes(out, "device_bytes", footprint->device_bytes);
-        dbo_json_member_bool(out, "fits", dbo_footprint_fits(footprint));
+        put_integer(to, "weights_bytes", (int64_t)(footprint->weights_bytes + 0.5));
+        put_integer(to, "kv_cache_bytes", (int64_t)(footprint->kv_cache_bytes + 0.5));
+        put_integer(to, "device_bytes", (int64_t)(footprint->device_bytes + 0.5));
+        put_bool(to, "fits", dbo_footprint_fits(footprint));
     }
-    dbo_json_close(out);
+    close_group(to);
+}
+
+static void visit_experiment(sink to, const dbo_experiment *experiment)
+{
+    open_group(to, "experiment", DBO_GROUP_MEMBERS);
+    put_text(to, "name", experiment->name);
+    put_text(to, "model", experiment->has_model ? experiment->model.name : NULL);
+    put_text(to, "hardware", experiment->has_hardware ? experiment->hardware.name : NULL);
+    put_text(to, "schedule", experiment->config.schedule);
+    put_integer(to, "layers", experiment->num_layers);
+    put_integer(to, "gpus", experiment->num_gpus);
+    put_integer(to, "data_parallel_size", experiment->config.data_parallel_size);
+    put_integer(to, "ep_size", experiment->ep_size);
+    put_integer(to, "seed", experiment->seed);
+    put_text(to, "fault",
+             experiment->has_fault ? dbo_fault_describe(experiment->fault.id).name : NULL);
+    close_group(to);
 }
 
 /* A schedule that is not a whole layer is not faster than one that is. */
@@ -142,43 +195,71 @@ dbo_quantity dbo_result_speedup(const dbo_result *result)
     return dbo_metrics_speedup(result->off, result->on ? result->on : result->off);
 }
 
-static void put_experiment(dbo_json_writer *out, const dbo_experiment *experiment)
+void dbo_result_visit(const dbo_result *result, const dbo_result_sink *to)
 {
-    dbo_json_key(out, "experiment");
-    dbo_json_open_object(out);
-    dbo_json_member_string(out, "name", experiment->name);
-    dbo_json_member_string(out, "model", experiment->has_model ? experiment->model.name : NULL);
-    dbo_json_member_string(out, "hardware",
-                           experiment->has_hardware ? experiment->hardware.name : NULL);
-    dbo_json_member_string(out, "schedule", experiment->config.schedule);
-    dbo_json_member_int(out, "layers", experiment->num_layers);
-    dbo_json_member_int(out, "gpus", experiment->num_gpus);
-    dbo_json_member_int(out, "data_parallel_size", experiment->config.data_parallel_size);
-    dbo_json_member_int(out, "ep_size", experiment->ep_size);
-    dbo_json_member_int(out, "seed", experiment->seed);
-    dbo_json_member_string(
-        out, "fault", experiment->has_fault ? dbo_fault_describe(experiment->fault.id).name : NULL);
-    dbo_json_close(out);
+    open_group(to, NULL, DBO_GROUP_MEMBERS);
+    visit_experiment(to, result->experiment);
+    put_integer(to, "rank", result->rank);
+    visit_metrics(to, result->on ? result->on : result->off);
+    put_quantity(to, "speedup", dbo_result_speedup(result), DBO_UNIT_TIMES, "speed-up");
+    put_bool(to, "schedule_complete", !result->experiment->incomplete[0]);
+    visit_split_cost(to, result->split_cost);
+    visit_decision(to, result->decision);
+    visit_slices(to, result);
+    visit_notation(to, result->notation);
+    visit_memory(to, result->on ? result->memory_on : result->memory_off, result->footprint);
+    open_group(to, "without_dbo", DBO_GROUP_MEMBERS);
+    visit_metrics(to, result->off);
+    visit_memory(to, result->memory_off, NULL);
+    close_group(to);
+    close_group(to);
+}
+
+/* ---- JSON ---- */
+
+static void json_open(void *self, const char *key, dbo_group group)
+{
+    if (key)
+        dbo_json_key(self, key);
+    if (group == DBO_GROUP_MEMBERS)
+        dbo_json_open_object(self);
+    else if (group == DBO_GROUP_BY_RANK)
+        dbo_json_open_array(self);
+    else
+        dbo_json_open_array_line(self);
+}
+
+static void json_close(void *self)
+{
+    dbo_json_close(self);
+}
+
+static void json_put(void *self, const char *key, const dbo_datum *datum)
+{
+    if (key)
+        dbo_json_key(self, key);
+    switch (datum->kind) {
+    case DBO_DATUM_BOOL: dbo_json_put_bool(self, datum->integer); return;
+    case DBO_DATUM_INTEGER: dbo_json_put_int(self, datum->integer); return;
+    case DBO_DATUM_TEXT: dbo_json_put_string(self, datum->text); return;
+    case DBO_DATUM_QUANTITY:
+        if (datum->quantity.present)
+            dbo_json_put_double(self, datum->quantity.value);
+        else
+            dbo_json_put_null(self);
+        return;
+    case DBO_DATUM_NONE: dbo_json_put_null(self); return;
+    }
 }
 
 void dbo_result_json(const dbo_result *result, dbo_json_writer *out)
 {
-    const dbo_metrics *decided = result->on ? result->on : result->off;
-    dbo_json_open_object(out);
-    put_experiment(out, result->experiment);
-    dbo_json_member_int(out, "rank", result->rank);
-    put_metrics(out, decided);
-    put_quantity(out, "speedup", dbo_result_speedup(result));
-    dbo_json_member_bool(out, "schedule_complete", !result->experiment->incomplete[0]);
-    put_split_cost(out, result->split_cost);
-    put_decision(out, result->decision);
-    put_slices(out, result);
-    put_notation(out, result->notation);
-    put_memory(out, result->on ? result->memory_on : result->memory_off, result->footprint);
-    dbo_json_key(out, "without_dbo");
-    dbo_json_open_object(out);
-    put_metrics(out, result->off);
-    put_memory(out, result->memory_off, NULL);
-    dbo_json_close(out);
-    dbo_json_close(out);
+    dbo_strbuf scratch;
+    dbo_strbuf_init(&scratch);
+    const dbo_result_sink json = {
+        .self = out, .open = json_open, .close = json_close, .put = json_put, .scratch = &scratch};
+    dbo_result_visit(result, &json);
+    if (scratch.failed)
+        dbo_json_writer_fail(out, DBO_NO_MEMORY, "out of memory for the notation");
+    dbo_strbuf_fini(&scratch);
 }

@@ -42,7 +42,7 @@ static void every_table_is_explained(void **state)
 #define EXPECT_REASON(enumerator, name, what) expect(name, "(reasons of a decision)");
     DBO_VOTE_REASON_MAP(EXPECT_REASON)
 #undef EXPECT_REASON
-#define EXPECT_MEASURE(name, what) expect(#name, "(measures of a result)");
+#define EXPECT_MEASURE(name, unit, what) expect(#name, "(measures of a result)");
     DBO_METRIC_MAP(EXPECT_MEASURE)
 #undef EXPECT_MEASURE
 #define EXPECT_COST(name, what) expect(#name, "(parts of the cost of splitting)");
@@ -84,10 +84,12 @@ static void every_word_of_the_screens_is_explained(void **state)
         expect(word, "(");
         at += length + (at[length] == '|');
     }
-#define EXPECT_ROW(name, what) expect(what, #name " (");
-    DBO_METRIC_MAP(EXPECT_ROW)
-    DBO_SPLIT_COST_MAP(EXPECT_ROW)
-#undef EXPECT_ROW
+#define EXPECT_METRIC(name, unit, what) expect(what, #name " (");
+    DBO_METRIC_MAP(EXPECT_METRIC)
+#undef EXPECT_METRIC
+#define EXPECT_PART(name, what) expect(what, #name " (");
+    DBO_SPLIT_COST_MAP(EXPECT_PART)
+#undef EXPECT_PART
     for (int kind = DBO_LANE_COMPUTE; kind <= DBO_LANE_HOST; kind++) {
         const dbo_lane lane = {.kind = (dbo_lane_kind)kind,
                                .number = kind == DBO_LANE_STREAM ? 3 : 0};

@@ -34,6 +34,10 @@ static void make(made *m)
         hand h;
         dbo_trace_init(&m->traces[i]);
         hand_init(&h, &m->traces[i], 6, i + 1);
+        h.send_us = h.recv_us = 6;
+        h.issue_ns = 12000;
+        for (int kind = 0; i == 1 && kind < DBO_KIND_COUNT; kind++)
+            h.us[kind] = (h.us[kind] * 6 + 9) / 10;
         hand_ll(&h);
         hand_end(&h);
         assert_int_equal(dbo_metrics_compute(&m->metrics[i], &m->traces[i], 0, 0, i ? 64 : 0, NULL),
@@ -190,12 +194,114 @@ static void printed_result_has_all_parts(void **state)
     unmake(&m);
 }
 
+/* ---- tables ---- */
+
+static void expect_golden(const char *text, const char *name)
+{
+    char path[512], golden[4096];
+    snprintf(path, sizeof path, "%s/tests/golden/%s", DBO_SOURCE_DIR, name);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL)
+        fail_msg("%s cannot be opened", path);
+    golden[fread(golden, 1, sizeof golden - 1, file)] = '\0';
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, golden);
+}
+
+static void the_tables(void **state)
+{
+    (void)state;
+    const dbo_text_style ascii = {.width = 60, .ascii = true}, utf8 = {.width = 60};
+    made m;
+    dbo_strbuf out;
+    make(&m);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(dbo_metrics_compute(&m.metrics[i], &m.traces[i], 0, 0, 128, NULL), DBO_OK);
+    m.metrics[1].hidden_fraction.present = false;
+    m.result.notation = NULL;
+    m.result.split_cost = NULL;
+    dbo_strbuf_init(&out);
+    dbo_result_print(&m.result, ascii, &out);
+    expect_golden(dbo_strbuf_text(&out), "table.txt");
+
+    dbo_strbuf_clear(&out);
+    m.cost = (dbo_split_cost){.tiles = {12.5, true}, .handoffs = {-3, true}, .total = {9.5, true}};
+    m.result.split_cost = &m.cost;
+    dbo_result_print(&m.result, utf8, &out);
+    expect_golden(strstr(dbo_strbuf_text(&out), "cost of splitting"), "split_cost.txt");
+
+    dbo_strbuf_clear(&out);
+    m.result.on = NULL;
+    dbo_result_print(&m.result, utf8, &out);
+    assert_non_null(strstr(dbo_strbuf_text(&out), "DBO off"));
+    assert_null(strstr(dbo_strbuf_text(&out), "DBO on"));
+    assert_null(strstr(dbo_strbuf_text(&out), "speed-up"));
+    dbo_strbuf_fini(&out);
+    unmake(&m);
+}
+
+/* Names above values where both do not fit; no line but the notation's is too long. */
+static void narrow_tables(void **state)
+{
+    (void)state;
+    static const uint32_t widths[] = {20, 27, 40, 59, 60, 79};
+    made m;
+    dbo_strbuf out;
+    make(&m);
+    dbo_strbuf_init(&out);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        dbo_strbuf_clear(&out);
+        dbo_result_print(&m.result, (dbo_text_style){.width = widths[i]}, &out);
+        char *line = out.data;
+        for (char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+            *end = '\0';
+            bool notation = strncmp(line, "Comp: |", 7) == 0 || strncmp(line, "Comm: |", 7) == 0 ||
+                            strncmp(line, "Order: ", 7) == 0;
+            if (!notation && dbo_text_columns(line) > widths[i])
+                fail_msg("%u columns: %s", widths[i], line);
+        }
+    }
+    dbo_strbuf_clear(&out);
+    dbo_result_print(&m.result, (dbo_text_style){.width = 40, .ascii = true}, &out);
+    char want[128];
+    snprintf(want, sizeof want, "\nstep\n  off%10.1f us\n  on %10.1f us\nlayer",
+             m.metrics[0].step_us.value, m.metrics[1].step_us.value);
+    if (!strstr(dbo_strbuf_text(&out), want))
+        fail_msg("no '%s' in\n%s", want, dbo_strbuf_text(&out));
+    dbo_strbuf_fini(&out);
+    unmake(&m);
+}
+
+/* A unit is the table's to know, whatever the name ends in. */
+static void units_are_told(void **state)
+{
+    (void)state;
+    static const dbo_quantity_unit units[] = {
+#define UNIT(name, unit, what) DBO_UNIT_##unit,
+        DBO_METRIC_MAP(UNIT)
+#undef UNIT
+    };
+    static const char *const names[] = {
+#define NAME(name, unit, what) #name,
+        DBO_METRIC_MAP(NAME)
+#undef NAME
+    };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        size_t length = strlen(names[i]);
+        bool us = length > 3 && strcmp(names[i] + length - 3, "_us") == 0;
+        assert_int_equal(units[i] == DBO_UNIT_US, us);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(split_step_has_every_key),
         cmocka_unit_test(step_that_is_not_split_has_nulls),
         cmocka_unit_test(printed_result_has_all_parts),
+        cmocka_unit_test(the_tables),
+        cmocka_unit_test(narrow_tables),
+        cmocka_unit_test(units_are_told),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

@@ -6,8 +6,11 @@
 
 #define COMPUTE 0u
 
+#define NO_OP UINT64_MAX
+
+/* `op`: the transfer that the finding is about. */
 static void expect(check_world *w, const dbo_error *error, dbo_finding_kind kind, uint32_t rank,
-                   const char *what, const char *missing)
+                   dbo_op_id op, const char *what, const char *missing)
 {
     dbo_findings findings;
     dbo_error err = {0};
@@ -20,6 +23,8 @@ static void expect(check_world *w, const dbo_error *error, dbo_finding_kind kind
         fail_msg("%s: '%s' and '%s' lack '%s' or '%s'", dbo_finding_kind_name(f->kind), f->what,
                  f->missing_edge, what, missing);
     assert_int_equal(f->rank, rank);
+    assert_int_equal(f->num_ops, op != NO_OP);
+    assert_true(op == NO_OP || f->ops[0] == op);
     assert_true(f->fix[0] != '\0' || kind == DBO_FINDING_DEADLOCK);
     dbo_findings_fini(&findings);
 }
@@ -29,10 +34,15 @@ static void turn(check_world *w, uint32_t rank, dbo_turn_event event, uint32_t u
     w->seams[rank].trace->turn(w->seams[rank].trace_self, event, ubatch, arg);
 }
 
+static dbo_op_id dispatch_of(uint32_t rank, uint32_t ubatch, uint32_t layer)
+{
+    return dbo_op_id_make(0, rank, layer, ubatch, DBO_KIND_DISPATCH, 0);
+}
+
 static void post(check_world *w, uint32_t rank, uint32_t ubatch, uint32_t layer)
 {
     static const dbo_a2a_cost cost = {.fixed_ns = 1};
-    const dbo_a2a_args args = {.id = dbo_op_id_make(0, rank, layer, ubatch, DBO_KIND_DISPATCH, 0),
+    const dbo_a2a_args args = {.id = dispatch_of(rank, ubatch, layer),
                                .direction = DBO_A2A_DISPATCH,
                                .stream = COMPUTE,
                                .previous = DBO_NO_EVENT,
@@ -68,10 +78,10 @@ static void a_release_is_no_ring(void **state)
             turn(&w, 0, DBO_TURN_SIGNAL, 1, 0);
         turn(&w, 0, DBO_TURN_EXIT, 0, 0);
         if (stopped)
-            expect(&w, &nothing_moves, DBO_FINDING_DEADLOCK, DBO_NOWHERE,
+            expect(&w, &nothing_moves, DBO_FINDING_DEADLOCK, DBO_NOWHERE, NO_OP,
                    "nothing moves; rank 0 waits for an exchange", "");
         else
-            expect(&w, &nothing_moves, DBO_FINDING_DEADLOCK, 0,
+            expect(&w, &nothing_moves, DBO_FINDING_DEADLOCK, 0, NO_OP,
                    "ubatch 0 waits for its turn, which comes round the ring from ubatch 1; that "
                    "one has ended after 0 yields, ubatch 0 has yielded 1 time",
                    "a yield of ubatch 1");
@@ -88,7 +98,7 @@ static void a_failure_that_releases_nobody(void **state)
         split(&w, 0);
         turn(&w, 0, DBO_TURN_EXIT, 1, 0);
         turn(&w, 0, DBO_TURN_EXIT, 0, 0);
-        expect(&w, worded ? &nothing_moves : NULL, DBO_FINDING_DEADLOCK, 0,
+        expect(&w, worded ? &nothing_moves : NULL, DBO_FINDING_DEADLOCK, 0, NO_OP,
                worded ? "nothing moves" : "ubatch 1 has failed and never released its siblings",
                "the release of its siblings when ubatch 1 failed");
     }
@@ -115,12 +125,12 @@ static void what_may_yet_come_is_not_the_cause(void **state)
         for (uint32_t r = 0; r < 3; r++)
             check_exchange(&w, r, 0, false);
         if (ended)
-            expect(&w, NULL, DBO_FINDING_DEADLOCK, 2,
+            expect(&w, NULL, DBO_FINDING_DEADLOCK, 2, dispatch_of(0, 1, 1),
                    "rank 0 posted dispatch of ubatch 1, rank 2 never did (step 0, layer 1); ranks "
                    "0, 1, 2 wait for an exchange",
                    "a post of dispatch of ubatch 1 on rank 2, where that ubatch has ended");
         else
-            expect(&w, NULL, DBO_FINDING_DEADLOCK, 0,
+            expect(&w, NULL, DBO_FINDING_DEADLOCK, 0, dispatch_of(1, 0, 0),
                    "rank 1 posted dispatch of ubatch 0, rank 0 never did (step 0, layer 0)",
                    "a post of dispatch of ubatch 0 on rank 0");
     }
@@ -146,7 +156,7 @@ static void who_does_not_split_is_the_cause(void **state)
                  "rank %u posted dispatch of ubatch 1, rank %u never did (step 0, layer 0)",
                  1 - alone, alone);
         snprintf(missing, sizeof missing, "a post of dispatch of ubatch 1 on rank %u", alone);
-        expect(&w, NULL, DBO_FINDING_DEADLOCK, alone, what, missing);
+        expect(&w, NULL, DBO_FINDING_DEADLOCK, alone, dispatch_of(1 - alone, 1, 0), what, missing);
     }
 }
 
@@ -160,7 +170,7 @@ static void an_exchange_comes_before_what_follows_it(void **state)
         check_mark(&w, r, DBO_MARK_STEP_BEGIN, 0);
     post(&w, 1, 0, 0);
     check_exchange(&w, 0, 0, false);
-    expect(&w, NULL, DBO_FINDING_MISSED_EXCHANGE, 1, "rank 1 is 1 exchange behind",
+    expect(&w, NULL, DBO_FINDING_MISSED_EXCHANGE, 1, NO_OP, "rank 1 is 1 exchange behind",
            "an exchange of rank 1 in step 0");
 }
 
@@ -183,11 +193,11 @@ static void a_step_that_is_over_brings_nothing(void **state)
             check_mark(&w, 1, DBO_MARK_STEP_BEGIN, 1);
         check_exchange(&w, 1, 1, false);
         if (over)
-            expect(&w, NULL, DBO_FINDING_DEADLOCK, 1,
+            expect(&w, NULL, DBO_FINDING_DEADLOCK, 1, dispatch_of(0, 0, 0),
                    "rank 0 posted dispatch of ubatch 0, rank 1 never did (step 0, layer 0)",
                    "on rank 1, which has left the step");
         else
-            expect(&w, NULL, DBO_FINDING_MISSED_EXCHANGE, 0, "rank 0 is 1 exchange behind",
+            expect(&w, NULL, DBO_FINDING_MISSED_EXCHANGE, 0, NO_OP, "rank 0 is 1 exchange behind",
                    "an exchange of rank 0 in step 0");
     }
 }

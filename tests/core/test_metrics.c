@@ -126,7 +126,7 @@ static void nothing_traced_is_absent(void **state)
     h.rank = 1;
     hand_ll(&h);
     measure(&m, &trace, 10); /* of rank 0 */
-#define ABSENT(name, what) assert_false(m.name.present);
+#define ABSENT(name, unit, what) assert_false(m.name.present);
     DBO_METRIC_MAP(ABSENT)
 #undef ABSENT
     assert_false(dbo_metrics_speedup(&m, &m).present);
@@ -426,6 +426,48 @@ static void split_cost_by_part(void **state)
     expect(cost.total, 41);
 }
 
+/* Every sum has a difference of its own, so that two of them exchanged are seen. */
+static void every_part_is_its_own(void **state)
+{
+    (void)state;
+    const dbo_cost_sums without = {.op_ns = 701000,
+                                   .weight_ns = 101000,
+                                   .sm_ns = 53000,
+                                   .comm_ns = 211000,
+                                   .charge_ns = {[DBO_CHARGE_LAUNCH] = 11000,
+                                                 [DBO_CHARGE_EVENT] = 13000,
+                                                 [DBO_CHARGE_HANDOFF] = 17000,
+                                                 [DBO_CHARGE_REPLAY] = 19000,
+                                                 [DBO_CHARGE_POST] = 23000,
+                                                 [DBO_CHARGE_METADATA] = 29000,
+                                                 [DBO_CHARGE_STEP] = 31000},
+                                   .vote_ns = 37000};
+    const dbo_cost_sums with = {.op_ns = 701000 + 1931000,
+                                .weight_ns = 101000 + 307000,
+                                .sm_ns = 53000 + 593000,
+                                .comm_ns = 211000 + 1171000,
+                                .charge_ns = {[DBO_CHARGE_LAUNCH] = 11000 + 3000,
+                                              [DBO_CHARGE_EVENT] = 13000 + 7000,
+                                              [DBO_CHARGE_HANDOFF] = 17000 + 41000,
+                                              [DBO_CHARGE_REPLAY] = 19000 - 5000,
+                                              [DBO_CHARGE_POST] = 23000 + 67000,
+                                              [DBO_CHARGE_METADATA] = 29000 + 97000,
+                                              [DBO_CHARGE_STEP] = 31000 + 8887000},
+                                .vote_ns = 37000 + 137000};
+    dbo_split_cost cost;
+    dbo_split_cost_compute(&cost, &without, &with);
+    expect(cost.weights, 307);
+    expect(cost.sms, 593);
+    expect(cost.tiles, 1931 - 307 - 593);
+    expect(cost.transfers, 1171);
+    expect(cost.launches, 3 + 67 - 5);
+    expect(cost.handoffs, 41);
+    expect(cost.events, 7);
+    expect(cost.metadata, 97);
+    expect(cost.vote, 137);
+    expect(cost.total, 1931 + 1171 + 65 + 41 + 7 + 97 + 137);
+}
+
 static void sums_are_measured(void **state)
 {
     (void)state;
@@ -461,6 +503,7 @@ int main(void)
         cmocka_unit_test(ops_of_no_length_keep_the_path),
         cmocka_unit_test(contradicted_edges_are_none),
         cmocka_unit_test(split_cost_by_part),
+        cmocka_unit_test(every_part_is_its_own),
         cmocka_unit_test(sums_are_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

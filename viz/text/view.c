@@ -249,8 +249,8 @@ dbo_status dbo_view_init(dbo_view *view, const dbo_trace *trace, uint32_t rank, 
     gathering g = {.view = view, .trace = trace};
     *view = (dbo_view){.rank = rank, .num_ubatches = 1, .start_ns = start_ns, .end_ns = end_ns};
     if (end_ns <= start_ns)
-        return dbo_fail(err, DBO_INVALID, "the window's end must lie after its start",
-                        "A timeline of %lld ns shows nothing.", (long long)(end_ns - start_ns));
+        return dbo_fail(err, DBO_INVALID, "The window's end must lie after its start.",
+                        "a timeline of %lld ns shows nothing", (long long)(end_ns - start_ns));
     name_lanes(&g);
     DBO_TRY_GOTO(gather_spans(&g, err), fail);
     sort_boxes(view);
