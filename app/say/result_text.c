@@ -266,12 +266,8 @@ static void add_metrics(const table *t, dbo_text_style style, dbo_strbuf *out)
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out)
 {
     tables t = {.split = result->on != NULL};
-    dbo_strbuf scratch;
-    const dbo_result_sink sink = {
-        .self = &t, .open = open_group, .close = close_group, .put = put, .scratch = &scratch};
-    dbo_strbuf_init(&scratch);
+    const dbo_result_sink sink = {.self = &t, .open = open_group, .close = close_group, .put = put};
     dbo_result_visit(result, &sink);
-    dbo_strbuf_fini(&scratch);
     t.metrics.num_sides = t.split ? 2 : 1;
     t.cost.num_sides = 1;
     if (result->notation) {

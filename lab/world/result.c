@@ -135,7 +135,7 @@ static void put_line(sink to, const char *key, const dbo_notation *notation,
 
 static void visit_notation(sink to, const dbo_notation *notation)
 {
-    if (!notation) {
+    if (!notation || !to->scratch) {
         put_none(to, "notation");
         return;
     }

@@ -76,7 +76,7 @@ typedef struct dbo_result_sink {
     void (*close)(void *self); /* the innermost open group */
     void (*put)(void *self, const char *key, const dbo_datum *datum);
     void (*repeat)(void *self); /* an item that is the one before; NULL: it is told in full */
-    dbo_strbuf *scratch;        /* for texts made on the way; `failed`: one of them is cut short */
+    dbo_strbuf *scratch;        /* for texts made on the way; it may fail; NULL: not wanted */
 } dbo_result_sink;
 
 /* One group of members. */
