@@ -8,7 +8,7 @@
  * every stream usable: CUDA takes all of them out of the capture.
  */
 #include "gpu/cuda_device.h"
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_impl.h"
 #include "gpu/cupti_trace.h"
 
 #include <stdio.h>

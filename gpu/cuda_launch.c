@@ -3,7 +3,7 @@
  * The issue is reported before the kernels are enqueued, and everything that this thread enqueues
  * between the begin and the end of an op belongs to it in the records of the device.
  */
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_impl.h"
 #include "gpu/cupti_trace.h"
 #include "gpu/synthetic.h"
 

@@ -6,7 +6,7 @@
  * invalidate the capture.
  */
 #include "gpu/cuda_device.h"
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_impl.h"
 
 /* Runs in the relaxed capture mode between the two calls; `*mode` keeps what to restore. */
 static void relax_begin(enum cudaStreamCaptureMode *mode)

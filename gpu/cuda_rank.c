@@ -3,7 +3,7 @@
  * Failures keep one sentence, which device.status hands out; the text of CUDA's error goes into it
  * with the call that met it.
  */
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_impl.h"
 #include "gpu/synthetic.h"
 
 #include <sched.h>

@@ -5,7 +5,7 @@
  * A host wait polls the event instead of blocking in the driver, so that a watchdog or Ctrl-C can
  * end it; between polls it yields the processor, because the ranks of one node share its cores.
  */
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_impl.h"
 #include "gpu/cupti_trace.h"
 
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* eval.c: the kinds of `dbo eval` by name, and the loop over the cases of a file. */
 #include "app/eval/eval.h"
 
-#include "app/eval/eval_kinds.h"
+#include "app/eval/eval_impl.h"
 #include "core/base/suggest.h"
 
 #include <string.h>

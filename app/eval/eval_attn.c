@@ -3,7 +3,7 @@
  * Whether a slice is refused is part of the answer: each slice says {"ok": true, "out": ...} or
  * {"ok": false, "error": "sentence"}.
  */
-#include "app/eval/eval_kinds.h"
+#include "app/eval/eval_impl.h"
 #include "core/decide/attn_metadata.h"
 
 static dbo_status read_slots(dbo_eval_case *c, const dbo_json_value *in, dbo_attn_metadata *m,

@@ -1,6 +1,6 @@
 /* eval_batch.c: `dbo eval` on what cuts a batch: slices, the tolerant split, veto, uniform decode.
  */
-#include "app/eval/eval_kinds.h"
+#include "app/eval/eval_impl.h"
 #include "core/decide/attn_metadata.h"
 #include "core/decide/batch.h"
 #include "core/decide/slice.h"

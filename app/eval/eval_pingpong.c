@@ -6,7 +6,7 @@
  * do not see (turns, changes of stream, the end of a model) comes from the seam's `turn` slot. An
  * event is named by its number in the program, which says its ubatch and its role.
  */
-#include "app/eval/eval_kinds.h"
+#include "app/eval/eval_impl.h"
 #include "core/program/builders.h"
 #include "core/rank/rank.h"
 

@@ -1,5 +1,5 @@
 /* eval_read.c: what the kinds of `dbo eval` read from a case: integers, lists, tables. */
-#include "app/eval/eval_kinds.h"
+#include "app/eval/eval_impl.h"
 
 dbo_status dbo_eval_int(const dbo_json_value *object, const char *key, int32_t min, int32_t *out,
                         dbo_error *err)

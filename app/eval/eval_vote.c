@@ -3,7 +3,7 @@
  * A case holds all ranks: each fills its column, the columns are summed as the exchange does, and
  * every rank derives its answer from the sum.
  */
-#include "app/eval/eval_kinds.h"
+#include "app/eval/eval_impl.h"
 #include "core/decide/vote.h"
 
 static dbo_status read_shared(const dbo_json_value *in, dbo_vote_rules *rules, dbo_error *err)

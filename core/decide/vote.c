@@ -1,7 +1,7 @@
 /* vote.c: what both sets of rules share, and the choice between them. */
 #include "core/decide/vote.h"
 
-#include "core/decide/vote_rules.h"
+#include "core/decide/vote_impl.h"
 
 #include <stddef.h>
 

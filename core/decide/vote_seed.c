@@ -3,7 +3,7 @@
  * The threshold is tested on the smallest rank after the sum, so one answer holds for all and no
  * rank's test can differ from another's. A uniform count holds only if every rank has the same.
  */
-#include "core/decide/vote_rules.h"
+#include "core/decide/vote_impl.h"
 
 #include <stddef.h>
 

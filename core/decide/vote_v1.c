@@ -5,7 +5,7 @@
  * one that reaches both must have been vetoed; in between the threshold is named, as a batch
  * shorter than the prefill threshold is far more often a mixed one than a vetoed decode.
  */
-#include "core/decide/vote_rules.h"
+#include "core/decide/vote_impl.h"
 
 #include <stddef.h>
 

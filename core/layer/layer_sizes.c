@@ -1,8 +1,6 @@
 /* layer_sizes.c: shapes to bytes. One function a part of the layer; each line is one tensor. */
 #include "core/layer/layer_sizes.h"
 
-#include "core/layer/model_ops.h"
-
 #include <string.h>
 
 static const char *const role_names[DBO_BUFFER_ROLES] = {[DBO_BUFFER_NONE] = "?",
@@ -23,11 +21,6 @@ typedef struct size_build {
     double tokens, sent, received; /* T, P, R */
     double act;                    /* bytes of an activation value */
 } size_build;
-
-static double value_bytes(dbo_dtype dtype)
-{
-    return dtype == DBO_FP8 ? 1.0 : dtype == DBO_BF16 ? 2.0 : 4.0;
-}
 
 static double whole(double x)
 {
@@ -66,7 +59,7 @@ static void all_to_all(const size_build *b)
 {
     const dbo_model_spec *model = b->model;
     double hidden = model->hidden, topk = model->topk, ep = b->rows->ep_size;
-    double wire = value_bytes(model->dispatch_dtype);
+    double wire = dbo_dtype_bytes(model->dispatch_dtype);
     bool narrow = model->dispatch_dtype == DBO_FP8;
     set(b, DBO_BUFFER_TOPK_IDS, b->tokens, topk * 8);
     set(b, DBO_BUFFER_TOPK_WEIGHTS, b->tokens, topk * 4);
@@ -85,7 +78,7 @@ static void all_to_all(const size_build *b)
     set(b, DBO_BUFFER_RECV_WEIGHTS, b->received, topk * 4);
     /* a source index a received row, a head a (token, rank), prefix sums of ranks by ranks */
     set(b, DBO_BUFFER_HANDLE, 4, b->received + b->sent * ep + ep * ep);
-    set(b, DBO_BUFFER_COMBINED, b->sent, hidden * value_bytes(model->combine_dtype));
+    set(b, DBO_BUFFER_COMBINED, b->sent, hidden * dbo_dtype_bytes(model->combine_dtype));
 }
 
 /* HT permutes received tokens to rows by expert and keeps the experts' output rows until the
@@ -99,7 +92,7 @@ static void experts(const size_build *b)
     set(b, DBO_BUFFER_EXPERT_SCALES, b->received, scale_bytes(b));
     set(b, DBO_BUFFER_EXPERT_OUT, b->received, hidden * b->act);
     set(b, DBO_BUFFER_WORKSPACE, ll ? b->received : b->rows->routed_rows,
-        ll ? inner : inner + hidden * (value_bytes(model->weight_dtype) + b->act));
+        ll ? inner : inner + hidden * (dbo_dtype_bytes(model->weight_dtype) + b->act));
     double shared = 2.0 * model->num_shared * model->moe_inter / b->rows->tp_size;
     set(b, DBO_BUFFER_SHARED_MID, b->tokens, shared * b->act);
     set(b, DBO_BUFFER_SHARED_OUT, b->tokens, model->num_shared > 0 ? hidden * b->act : 0);
@@ -109,7 +102,7 @@ void dbo_layer_sizes_compute(const dbo_model_spec *model, const dbo_layer_rows *
                              dbo_layer_sizes *out)
 {
     memset(out, 0, sizeof *out);
-    double act = value_bytes(model->activation_dtype), hidden = model->hidden;
+    double act = dbo_dtype_bytes(model->activation_dtype), hidden = model->hidden;
     double capacity = rows->tokens > DBO_LL_CAPACITY_TOKENS ? rows->tokens : DBO_LL_CAPACITY_TOKENS;
     if (rows->capacity > 0)
         capacity = rows->capacity;

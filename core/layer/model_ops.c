@@ -32,11 +32,6 @@ typedef struct layer_build {
 
 /* ---- elementary ---- */
 
-static double dtype_bytes(dbo_dtype dtype)
-{
-    return dtype == DBO_FP8 ? 1.0 : dtype == DBO_BF16 ? 2.0 : 4.0;
-}
-
 static uint64_t ceil_div(uint64_t a, uint64_t b)
 {
     return (a + b - 1) / b;
@@ -80,7 +75,7 @@ static void fill_gemm(dbo_op_part *part, double count, double m, double n, doubl
     uint64_t tile_columns = few ? DBO_TILE_SHORT_COLUMNS : DBO_TILE_TALL_COLUMNS;
     uint64_t row_tiles = ceil_div((uint64_t)m, tile_rows);
     double tiles = count * (double)(row_tiles * ceil_div((uint64_t)n, tile_columns));
-    double value = dtype_bytes(dtype);
+    double value = dbo_dtype_bytes(dtype);
     tiles *= depth_pieces(tiles, k);
     part->tiles = tiles < 4e9 ? (uint32_t)tiles : UINT32_MAX;
     part->flops = count * 2.0 * (double)(row_tiles * tile_rows) * n * k;
@@ -135,7 +130,7 @@ static void add_attention(layer_build *b, double flops, double bytes)
 uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype)
 {
     if (dtype != DBO_FP8)
-        return hidden * (uint32_t)dtype_bytes(dtype);
+        return hidden * (uint32_t)dbo_dtype_bytes(dtype);
     return hidden + 4u * (uint32_t)ceil_div(hidden, DBO_FP8_GROUP);
 }
 
@@ -146,7 +141,7 @@ double dbo_kv_bytes_per_token(const dbo_model_spec *model)
         values = (double)model->kv_lora_rank + model->qk_rope;
     else if (model->attention == DBO_ATTENTION_GQA)
         values = 2.0 * model->kv_heads * model->head_dim;
-    return values * dtype_bytes(model->kv_dtype);
+    return values * dbo_dtype_bytes(model->kv_dtype);
 }
 
 static double attention_weights(const dbo_model_spec *model, double tp)
@@ -169,12 +164,12 @@ static double attention_weights(const dbo_model_spec *model, double tp)
 double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
                               bool dense)
 {
-    double hidden = model->hidden, value = dtype_bytes(model->weight_dtype);
+    double hidden = model->hidden, value = dbo_dtype_bytes(model->weight_dtype);
     double bytes = attention_weights(model, tp_size) * value;
     if (dense)
         return bytes + 3.0 * hidden * model->dense_inter / tp_size * value;
     double expert = 3.0 * hidden * model->moe_inter * value;
-    bytes += hidden * model->num_experts * dtype_bytes(DBO_BF16);
+    bytes += hidden * model->num_experts * dbo_dtype_bytes(DBO_BF16);
     uint32_t own = model->num_experts / ep_size;
     return bytes + expert * (own + (double)model->num_shared / tp_size);
 }
@@ -263,7 +258,7 @@ static void a1_mla(layer_build *b)
     const attention_sums *sums = &b->sums;
     double latent = (double)model->kv_lora_rank + model->qk_rope;
     double qk = (double)model->qk_nope + model->qk_rope;
-    double kv_row = latent * dtype_bytes(model->kv_dtype);
+    double kv_row = latent * dbo_dtype_bytes(model->kv_dtype);
     add_head_gemm(b, DBO_KIND_A1, sums->decode_tokens, model->kv_lora_rank, model->qk_nope);
     add_gemm(b, DBO_KIND_A1, sums->prefill_kv_rows, b->heads * (model->qk_nope + model->v_head),
              model->kv_lora_rank, model->weight_dtype);
@@ -292,7 +287,7 @@ static void a0_gqa(layer_build *b)
     add_stream(b, DBO_KIND_A0, b->rows * model->hidden * 3 * b->act);
     add_gemm(b, DBO_KIND_A0, b->rows, query + kv, model->hidden, model->weight_dtype);
     add_stream(b, DBO_KIND_A0,
-               b->rows * ((query + kv / 2) * 2 * b->act + kv * dtype_bytes(model->kv_dtype)));
+               b->rows * ((query + kv / 2) * 2 * b->act + kv * dbo_dtype_bytes(model->kv_dtype)));
 }
 
 /* Core attention of GQA: scores and values over d, KV rows read once for a group of heads. Linear
@@ -307,7 +302,7 @@ static void a1_gqa(layer_build *b)
         add_attention(b, 4 * tokens * wide * d, sums->requests * wide * d * 2 * 4);
         return;
     }
-    double kv_row = 2 * local_kv_heads(b) * d * dtype_bytes(model->kv_dtype);
+    double kv_row = 2 * local_kv_heads(b) * d * dbo_dtype_bytes(model->kv_dtype);
     add_attention(b, 4 * sums->decode_pairs * wide,
                   sums->decode_kv_rows * kv_row + sums->decode_tokens * wide * 2 * b->act);
     add_attention(b, 4 * sums->prefill_pairs * wide,
@@ -334,7 +329,7 @@ static void add_mlp(layer_build *b, dbo_op_kind kind, double inter)
 {
     const dbo_model_spec *model = b->model;
     add_gemm(b, kind, b->rows, 2 * inter, model->hidden, model->weight_dtype);
-    add_stream(b, kind, b->rows * inter * (2 * b->act + dtype_bytes(model->weight_dtype)));
+    add_stream(b, kind, b->rows * inter * (2 * b->act + dbo_dtype_bytes(model->weight_dtype)));
     add_gemm(b, kind, b->rows, model->hidden, inter, model->weight_dtype);
 }
 
@@ -369,7 +364,7 @@ static void routed_experts(layer_build *b, uint64_t group_tokens)
     const dbo_model_spec *model = b->model;
     double hidden = model->hidden, inter = model->moe_inter;
     double rows = routed_rows(b, group_tokens), tokens = routed_tokens(b, group_tokens);
-    double value = dtype_bytes(model->weight_dtype);
+    double value = dbo_dtype_bytes(model->weight_dtype);
     double expected =
         dbo_touched_experts(b->num_experts, model->topk, b->shape->ep_size, group_tokens);
     uint64_t touched = (uint64_t)(expected + 0.5);
@@ -393,7 +388,7 @@ static void quantise(layer_build *b, uint64_t group_tokens)
 {
     const dbo_model_spec *model = b->model;
     bool wire_is_fp8 = model->dispatch_dtype == DBO_FP8;
-    double wide = dtype_bytes(model->activation_dtype);
+    double wide = dbo_dtype_bytes(model->activation_dtype);
     b->costs->quant_late = model->weight_dtype == DBO_FP8 && !wire_is_fp8;
     if (!b->shape->low_latency && wire_is_fp8)
         add_stream(b, DBO_KIND_QUANT, b->rows * model->hidden * (wide + 1));
@@ -534,7 +529,7 @@ dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_
                      .costs = out,
                      .rows = shape->padded_tokens == 0 ? shape->tokens : shape->padded_tokens,
                      .heads = (double)model->heads / shape->tp_size,
-                     .act = dtype_bytes(model->activation_dtype),
+                     .act = dbo_dtype_bytes(model->activation_dtype),
                      .num_experts = model->num_experts + shape->redundant_experts};
     sum_requests(&b);
     if (model->attention == DBO_ATTENTION_MLA) {

@@ -37,9 +37,6 @@
 #define DBO_TILE_DEPTH         512u
 #define DBO_TILE_TARGET        128u
 
-/* fp8 rows carry one fp32 scale a group of so many values. */
-#define DBO_FP8_GROUP 128u
-
 /* `count` requests alike: each has query_len new tokens and seq_len tokens in the KV cache once
  * these are written (query_len <= seq_len). */
 typedef struct dbo_request_shape {

@@ -11,7 +11,9 @@
 #ifndef DBO_LAYER_WRITER_H
 #define DBO_LAYER_WRITER_H
 
-#include "core/program/builders.h"
+#include "core/layer/model_ops.h"
+#include "core/program/build_options.h"
+#include "core/program/program.h"
 
 /* What kind of layer is written: which tensors it can have. */
 typedef enum dbo_layer_form { DBO_FORM_HT, DBO_FORM_LL, DBO_FORM_DENSE } dbo_layer_form;

@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-dbo_status dbo_rank_fail(dbo_rank *rank, dbo_status status, dbo_error *err)
-{
-    if (rank->failure.status == DBO_OK)
-        return dbo_seam_fail(&rank->seam, status, err);
-    if (err)
-        *err = rank->failure;
-    memset(&rank->failure, 0, sizeof rank->failure);
-    return status;
-}
-
 static dbo_status add_stream(dbo_rank *rank, const char *name, dbo_error *err)
 {
     const dbo_seam *seam = &rank->seam;

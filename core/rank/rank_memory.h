@@ -15,7 +15,8 @@
 #ifndef DBO_RANK_MEMORY_H
 #define DBO_RANK_MEMORY_H
 
-#include "core/rank/rank.h"
+#include "core/program/program.h"
+#include "core/rank/rank_state.h"
 
 /* ---- for the interpreter ---- */
 

@@ -5,7 +5,7 @@
  */
 #include "core/rank/ubatch.h"
 
-#include "core/rank/rank.h"
+#include "core/rank/rank_state.h"
 
 #include <string.h>
 

@@ -23,6 +23,7 @@
 
 typedef struct dbo_rank dbo_rank;
 typedef struct dbo_ubatch dbo_ubatch;
+typedef struct dbo_forward_context dbo_forward_context;
 
 typedef struct dbo_recv_hook {
     dbo_status (*run)(void *self, uint64_t arg); /* NULL: no hook */
@@ -31,10 +32,10 @@ typedef struct dbo_recv_hook {
 } dbo_recv_hook;
 
 /* What model code may ask about the batch that it works on; one is installed at a time. */
-typedef struct dbo_forward_context {
+struct dbo_forward_context {
     uint32_t step, ubatch;
     const void *metadata; /* the ubatch's attention metadata; opaque here */
-} dbo_forward_context;
+};
 
 struct dbo_ubatch {
     uint32_t id, count;

@@ -84,6 +84,14 @@ static inline uint32_t dbo_op_id_occurrence(dbo_op_id id)
 
 typedef enum dbo_dtype { DBO_FP8, DBO_BF16, DBO_FP32 } dbo_dtype;
 
+/* fp8 rows carry one fp32 scale a group of so many values. */
+#define DBO_FP8_GROUP 128u
+
+static inline double dbo_dtype_bytes(dbo_dtype dtype)
+{
+    return dtype == DBO_FP8 ? 1.0 : dtype == DBO_BF16 ? 2.0 : 4.0;
+}
+
 /* What limits how well a kernel uses the chip; an efficiency per kind is the hardware's. */
 typedef enum dbo_part_kind {
     DBO_PART_GEMM,      /* dense matrix product: flops, weights and activations in bytes, tiles */

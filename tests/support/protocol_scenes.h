@@ -2,7 +2,7 @@
 #ifndef DBO_TESTS_PROTOCOL_SCENES_H
 #define DBO_TESTS_PROTOCOL_SCENES_H
 
-#include "core/check/turns/protocol_model.h"
+#include "core/check/turns/protocol_impl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

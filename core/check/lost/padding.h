@@ -8,7 +8,7 @@
 #define DBO_CHECK_PADDING_H
 
 #include "core/check/lost/course.h"
-#include "core/check/lost/perf.h"
+#include "core/check/lost/perf_about.h"
 
 typedef struct dbo_padding { /* of the rank with the most */
     uint32_t rank;

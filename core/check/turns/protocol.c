@@ -7,7 +7,7 @@
  * second pass, depth first with its own stack, looks for a cycle of steps with reasons: there is
  * none, so every ubatch ends. Time and memory are linear in the states; no recursion.
  */
-#include "core/check/turns/protocol_model.h"
+#include "core/check/turns/protocol_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * condition variable has one waiter, so a signal moves that one from asleep to woken; nobody
  * asleep: the signal is lost, as signals of condition variables are.
  */
-#include "core/check/turns/protocol_model.h"
+#include "core/check/turns/protocol_impl.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * variants that do not concern them, with the product's over every ring there can be, so they
  * cannot drift apart.
  */
-#include "core/check/turns/protocol_model.h"
+#include "core/check/turns/protocol_impl.h"
 
 void dbo_protocol_arrive(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me,
                          dbo_ring_step *step)

@@ -1,5 +1,5 @@
 /* protocol_text.c: findings of the protocol in words: names, explanations, interleavings. */
-#include "core/check/turns/protocol_model.h"
+#include "core/check/turns/protocol_impl.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* eval_kinds.h: the functions behind the kinds of `dbo eval`; only app/eval*.c includes it.
+/* eval_impl.h: the functions behind the kinds of `dbo eval`; for app/eval alone.
  *
  * A kind reads its case, computes, and writes one JSON object to case->out. It must
  * have finished all that can fail before it writes: when it fails, the driver writes the error in
  * its place. Memory comes from case->arena, which is reset after each case.
  */
-#ifndef DBO_APP_EVAL_KINDS_H
-#define DBO_APP_EVAL_KINDS_H
+#ifndef DBO_APP_EVAL_IMPL_H
+#define DBO_APP_EVAL_IMPL_H
 
 #include "app/eval/eval.h"
 #include "core/base/arena.h"

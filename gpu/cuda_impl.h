@@ -1,11 +1,11 @@
-/* cuda_internal.h: what a dbo_cuda is made of; for the cuda_*.c files alone, one a subject: rank
+/* cuda_impl.h: what a dbo_cuda is made of; for the cuda_*.c files alone, one a subject: rank
  * (the object, failures), stream (and events), launch, graph, memory. Numbers of the seam index the
  * three tables; a slot that is not `used` is free:
  *
  *     cudaStreamWaitEvent(cuda->streams[stream], cuda->events[event].event, 0);
  */
-#ifndef DBO_GPU_CUDA_INTERNAL_H
-#define DBO_GPU_CUDA_INTERNAL_H
+#ifndef DBO_GPU_CUDA_IMPL_H
+#define DBO_GPU_CUDA_IMPL_H
 
 #include "gpu/cuda_device.h"
 

@@ -1,9 +1,9 @@
-/* vote_rules.h: the two sets of rules behind vote.h; only core/vote*.c includes it.
+/* vote_impl.h: the two sets of rules behind vote.h; for core/decide/vote*.c alone.
  *
  * A set of rules fills a column and derives the result; vote.c picks the set.
  */
-#ifndef DBO_VOTE_RULES_H
-#define DBO_VOTE_RULES_H
+#ifndef DBO_VOTE_IMPL_H
+#define DBO_VOTE_IMPL_H
 
 #include "core/decide/vote.h"
 

@@ -1,12 +1,12 @@
-/* protocol_model.h: states and steps of the thread executor's protocol. Private to
- * core/check/protocol*.c and their test.
+/* protocol_impl.h: states and steps of the thread executor's protocol. Private to
+ * core/check/turns and its test.
  *
  * A thread is a place: the step that it takes next. Shared data is touched under the lock only,
  * except what belongs to the turn (hooks, the forward context), so taking the lock, one decision
  * under it and letting go are three steps, and nothing finer could be seen by another thread.
  */
-#ifndef DBO_CHECK_PROTOCOL_MODEL_H
-#define DBO_CHECK_PROTOCOL_MODEL_H
+#ifndef DBO_CHECK_PROTOCOL_IMPL_H
+#define DBO_CHECK_PROTOCOL_IMPL_H
 
 #include "core/check/turns/protocol.h"
 #include "core/turn/ring.h"
