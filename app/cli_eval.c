@@ -1,7 +1,6 @@
 /* cli_eval.c: `dbo eval KIND --in FILE`: reads the file, prints the answers. */
 #include "app/cli.h"
 #include "app/eval/eval.h"
-#include "app/eval/eval_impl.h"
 #include "core/base/suggest.h"
 
 #include <errno.h>

@@ -112,6 +112,23 @@ foreach(script style style_selftest)
   set_tests_properties(${script} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
 endforeach()
 
+# Whom a room may use, and what of its symbols others see; and that the script that says so can fail.
+set(libraries)
+foreach(room core sim model viz lab app)
+  get_target_property(type dbo_${room} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    list(APPEND libraries $<TARGET_FILE:dbo_${room}>)
+  endif()
+endforeach()
+if(TARGET dbo_cuda)
+  list(APPEND libraries $<TARGET_FILE:dbo_cuda>)
+endif()
+add_test(NAME rooms COMMAND sh tests/house/rooms.sh . ${libraries}
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+add_test(NAME rooms_selftest COMMAND sh tests/house/rooms_selftest.sh . ${CMAKE_C_COMPILER}
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(rooms rooms_selftest PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+
 # The checker does not get to see which fault is on; and the script that says so can fail.
 foreach(script blind blind_selftest)
   add_test(NAME ${script} COMMAND sh tests/house/${script}.sh . ${CMAKE_C_COMPILER}

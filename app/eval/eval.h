@@ -14,6 +14,19 @@
 
 #include <stddef.h>
 
+/* X(name, key of the file's list, function of eval_impl.h) */
+#define DBO_EVAL_KIND_MAP(X)                                                   \
+    X("slices", "cases", dbo_eval_slices)                                      \
+    X("attn_split", "cases", dbo_eval_attn_split)                              \
+    X("vote", "cases", dbo_eval_vote)                                          \
+    X("vote_seed", "cases", dbo_eval_vote_seed)                                \
+    X("split_seed", "cases", dbo_eval_split_seed)                              \
+    X("veto", "cases", dbo_eval_veto)                                          \
+    X("thresholds", "thresholds", dbo_eval_thresholds)                         \
+    X("last_ubatch_empty", "is_last_ubatch_empty", dbo_eval_last_ubatch_empty) \
+    X("uniform_decode", "is_uniform_decode", dbo_eval_uniform_decode)          \
+    X("pingpong", "cases", dbo_eval_pingpong)
+
 typedef struct dbo_eval_options {
     dbo_context_kind executor; /* for the kinds that run ubatches */
 } dbo_eval_options;

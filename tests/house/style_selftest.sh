@@ -13,21 +13,13 @@ repeat() {
 
 fresh() {
     rm -rf "${tree:?}"/*
-    mkdir -p "$tree/core" "$tree/sim" "$tree/viz" "$tree/app" "$tree/tests"
-    printf '#include "core/b.h"\n#include "sim/a.h"\n' >"$tree/sim/a.c"
-    printf '#include "sim/a.h"\n#include "viz/a.h"\n' >"$tree/app/a.c"
+    mkdir -p "$tree/core" "$tree/viz" "$tree/app" "$tree/tests"
     { echo 'void f(void)'; echo '{'; repeat 59 '    g();'; echo '}'; } >"$tree/core/a.c"
     repeat 1 "$(repeat 100 'µ' | tr -d '\n')" >"$tree/core/b.h"
 }
 
 fresh
 expect "a clean tree" 0 '^$'
-echo '#include "viz/a.h"' >>"$tree/sim/a.c"
-expect "sideways" 1 'sim/a.c:3:.*room sim'
-echo '#include "app/a.h"' >>"$tree/core/a.c"
-expect "upwards" 1 'core/a.c:.*room core'
-echo '#include <lua.h>' >>"$tree/core/a.c"
-expect "a third party in core" 1 'core/a.c:.*plain C'
 { echo 'void f(void)'; echo '{'; repeat 61 '    g();'; echo '}'; } >"$tree/viz/a.c"
 expect "a long function" 1 'viz/a.c:2: a function of 61'
 repeat 601 'int x;' >"$tree/tests/a.c"
