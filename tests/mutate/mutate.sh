@@ -1,0 +1,125 @@
+#!/bin/sh
+# mutate.sh SOURCE_DIR WORK_DIR [COUNT [SEED [PATTERN]]]: would the tests notice?
+#
+# Changes COUNT lines (200), chosen at random by SEED (1) among those of files that match PATTERN,
+# one at a time: a comparison, a constant, a condition, an argument, a call (mutants.awk). A mutant
+# is killed when a test fails; the compiler's warnings kill, too, but such mutants are not counted.
+# Survivors are printed as they come, with the tests that ran them. Those in equivalents.txt, which
+# says why nothing could tell them from the original, are named and not counted either.
+# Exit 1 if fewer than 95 % of the counted ones are killed.
+#
+# Works in a copy of the tree, and keeps there what each test runs (gcov): a mutant is tried with
+# the tests that run its line, the quickest first.
+set -u
+source=$(cd "$1" && pwd) work=$2
+count=${3:-200} seed=${4:-1} pattern=${5:-.}
+jobs=${DBO_JOBS:-$(nproc 2>/dev/null || echo 2)}
+here=$source/tests/mutate
+mkdir -p "$work" && work=$(cd "$work" && pwd) || exit 2
+tree=$work/tree
+ulimit -v 8000000 2>/dev/null # what grows without end
+
+die() {
+    printf 'mutate: %s\n' "$*" >&2
+    exit 2
+}
+
+rm -rf "$tree" && mkdir -p "$tree" || exit 2
+(cd "$source" && git ls-files -z | xargs -0 tar cf - 2>/dev/null) | tar xf - -C "$tree" || exit 2
+cd "$tree" || exit 2
+version=$(find . -type f | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)
+
+# configure NAME FLAGS
+configure() {
+    cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON \
+        "-DCMAKE_C_FLAGS=-g0 $2" >"$work/$1.log" 2>&1 && cmake --build "$work/$1" -j "$jobs" >>"$work/$1.log" 2>&1 ||
+        die "the build failed: $work/$1.log"
+}
+
+# Of each test: how long it takes, and which lines it runs.
+tests_of() {
+    ctest --test-dir "$1" -N -LE 'long|style' 2>/dev/null | sed -n 's/^ *Test *#[0-9]*: //p'
+}
+
+look_at_tests() {
+    printf '== which test runs which line\n'
+    configure cov "-O0 --coverage"
+    rm -rf "$work/lines" && mkdir "$work/lines"
+    tests_of "$work/cov" | while IFS= read -r name; do
+        find "$work/cov" -name '*.gcda' -delete
+        start=$(date +%s%N)
+        ctest --test-dir "$work/cov" -R "^$(printf '%s' "$name" | sed 's/[.+]/\\&/g')\$" >/dev/null 2>&1 </dev/null
+        took=$((($(date +%s%N) - start) / 1000000))
+        (cd "$work/cov" && find . -name '*.gcda' | xargs -r gcov -t 2>/dev/null) |
+            awk -F: -v root="$tree/" -v took="$took" -v name="$name" '
+                $3 == "0" || $2 + 0 == 0 { if ($3 == "Source") file = $4; else if ($0 ~ /:Source:/) file = $NF
+                    sub(".*" root, "", file); next }
+                $1 ~ /[0-9]/ { print file ":" $2 + 0 "\t" took "\t" name }' |
+            sort -u >"$work/lines/$(printf '%s' "$name" | tr '/:' '__')"
+    done || exit 2
+    sort -k1,1 "$work"/lines/* >"$work/lines.txt"
+    echo "$version" >"$work/lines.version"
+}
+
+if [ "$(cat "$work/lines.version" 2>/dev/null)" != "$version" ]; then
+    look_at_tests
+fi
+[ -s "$work/lines.txt" ] || die "no line is run by any test"
+configure run "-O1"
+ctest --test-dir "$work/run" -LE 'long|style' -j "$jobs" >"$work/run-tests.log" 2>&1 </dev/null ||
+    die "tests fail without a change: $work/run-tests.log"
+
+# shellcheck disable=SC2046 # names of files are words
+awk -v seed="$seed" -f "$here/mutants.awk" $(find core sim lab app viz model -name '*.c' 2>/dev/null | grep -E "$pattern" | LC_ALL=C sort) |
+    awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' | LC_ALL=C sort |
+    cut -f2- >"$work/mutants.txt"
+
+killed=0 survived=0 equivalent=0 uncompiled=0 done=0
+while IFS='	' read -r file line kind text; do
+    [ "$done" -ge "$count" ] && break
+    original=$(sed -n "${line}p" "$file")
+    cp "$file" "$work/original"
+    awk -v at="$line" -v text="$(printf '%s' "$text" | sed 's/\\/\\\\/g')" 'NR == at { print text; next } { print }' \
+        "$work/original" >"$file"
+    if ! cmake --build "$work/run" -j "$jobs" >"$work/build.log" 2>&1; then
+        uncompiled=$((uncompiled + 1))
+        cp "$work/original" "$file"
+        continue
+    fi
+    done=$((done + 1))
+    # Those that run the line, the quickest first, eight at a time.
+    awk -F '\t' -v at="$file:$line" '$1 == at { print $2 "\t" $3 }' "$work/lines.txt" | sort -n | cut -f2 >"$work/tests"
+    verdict=survived
+    : >"$work/killer"
+    split -l 8 "$work/tests" "$work/part." 2>/dev/null
+    for part in "$work"/part.*; do
+        [ -e "$part" ] || break
+        names=$(sed 's/[.+]/\\&/g' "$part" | paste -sd '|')
+        if [ "$verdict" = survived ] &&
+            ! ctest --test-dir "$work/run" -R "^($names)\$" -j "$jobs" --timeout 60 --stop-on-failure \
+                >"$work/killer" 2>&1 </dev/null; then
+            verdict=killed
+        fi
+        rm -f "$part"
+    done
+    cp "$work/original" "$file"
+    if [ "$verdict" = killed ]; then
+        killed=$((killed + 1))
+        continue
+    fi
+    was=$(printf '%s' "$original" | sed 's/^ *//') is=$(printf '%s' "$text" | sed 's/^ *//')
+    if grep -qxF -- "$file: $was => $is" "$here/equivalents.txt"; then
+        equivalent=$((equivalent + 1))
+        printf 'equivalent  %s:%s\n' "$file" "$line"
+    else
+        survived=$((survived + 1))
+        printf 'SURVIVED    %s:%s (%s; %s tests run it)\n  - %s\n  + %s\n' "$file" "$line" "$kind" \
+            "$(wc -l <"$work/tests")" "$was" "$is"
+    fi
+done <"$work/mutants.txt"
+
+total=$((killed + survived))
+[ "$total" -gt 0 ] || die "there was nothing to change"
+printf '%s of %s killed (%s %%), %s equivalent, %s more did not compile; seed %s\n' "$killed" "$total" \
+    $((killed * 100 / total)) "$equivalent" "$uncompiled" "$seed"
+[ $((killed * 100)) -ge $((total * 95)) ]
