@@ -10,13 +10,33 @@ file(GLOB test_support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.c
 add_library(dbo_test_support STATIC EXCLUDE_FROM_ALL ${test_support})
 target_link_libraries(dbo_test_support PRIVATE dbo_options PUBLIC dbo_core)
 
+# Back ends that tests load: libdbo_NAME.so in backends/ of the build.
+function(dbo_test_backend name source)
+  add_library(backend_${name} MODULE EXCLUDE_FROM_ALL tests/backends/${source})
+  target_link_libraries(backend_${name} PRIVATE dbo_options Threads::Threads)
+  target_compile_definitions(backend_${name} PRIVATE ${ARGN})
+  set_target_properties(backend_${name} PROPERTIES OUTPUT_NAME dbo_${name}
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/backends)
+  add_dependencies(dbo_test_support backend_${name})
+endfunction()
+dbo_test_backend(null null.c)
+dbo_test_backend(absent bad.c)
+dbo_test_backend(old bad.c BAD_VERSION)
+dbo_test_backend(hollow bad.c BAD_RUN)
+dbo_test_backend(mute bad.c BAD_SYMBOL)
+dbo_test_backend(needy bad.c BAD_NEED)
+
 function(dbo_test room source)
   cmake_path(GET source STEM stem)
   string(REGEX REPLACE "^test_" "" name ${stem})
   add_executable(${stem} ${source})
   target_link_libraries(${stem} PRIVATE dbo_options dbo_test_support dbo_${room} PkgConfig::CMOCKA m)
   target_include_directories(${stem} PRIVATE ${dbo_generated})
-  target_compile_definitions(${stem} PRIVATE DBO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${stem} PRIVATE DBO_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                             DBO_TEST_BACKENDS="${PROJECT_BINARY_DIR}/backends")
+  if(room MATCHES "lab|app") # which may load back ends, and lend them the core
+    dbo_lend_core(${stem})
+  endif()
   if(room STREQUAL "app")
     add_dependencies(${stem} dbo)
     target_compile_definitions(${stem} PRIVATE DBO_PROGRAM="$<TARGET_FILE:dbo>")

@@ -21,6 +21,7 @@
 #ifndef DBO_SIM_H
 #define DBO_SIM_H
 
+#include "core/rank/backend.h"
 #include "core/seam/seam.h"
 #include "core/turn/context.h"
 #include "sim/hardware.h"
@@ -71,5 +72,8 @@ int64_t dbo_sim_now_ns(const dbo_sim *sim);
 dbo_fiber_pool *dbo_sim_pool(dbo_sim *sim);
 /* Nodes of a captured graph of a rank, 0 when there is none. */
 uint32_t dbo_sim_graph_nodes(const dbo_sim *sim, uint32_t rank, dbo_graph graph);
+
+/* All this as a back end; it simulates every rank in one process. */
+const dbo_backend *dbo_sim_backend(void);
 
 #endif

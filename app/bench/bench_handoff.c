@@ -5,8 +5,8 @@
  * Nothing is timed around the hand-off itself, so a clock's own cost does not count.
  */
 #include "app/bench/bench.h"
-#include "core/rank/rank.h"
-#include "sim/sim.h"
+#include "lab/world/world.h"
+#include "sim/hardware.h"
 
 #include <string.h>
 #include <time.h>
@@ -17,8 +17,6 @@ typedef struct handoff_run {
     dbo_context_kind kind;
     uint32_t batches, yields;
     dbo_bench_cancelled cancelled;
-    dbo_sim *sim;
-    dbo_rank rank;
     double ns[MAX_BATCHES]; /* a hand-off, by batch */
 } handoff_run;
 
@@ -53,13 +51,9 @@ static dbo_status ubatch_main(dbo_ubatch *ubatch, void *arg, dbo_error *err)
     return DBO_OK;
 }
 
-static dbo_status rank_main(void *arg, uint32_t id, dbo_error *err)
+static dbo_status rank_main(void *arg, dbo_world_rank *rank, dbo_error *err)
 {
-    handoff_run *run = arg;
-    dbo_seam seam;
-    dbo_sim_seam(run->sim, id, &seam);
-    DBO_TRY(dbo_rank_init(&run->rank, id, &seam, run->kind, 2, dbo_sim_pool(run->sim), err));
-    return dbo_ubatches_run(&run->rank, 2, 0, ubatch_main, run, err);
+    return dbo_ubatches_run(&rank->rank, 2, 0, ubatch_main, arg, err);
 }
 
 static dbo_status measure(handoff_run *run, double *out_ns, dbo_error *err)
@@ -67,14 +61,13 @@ static dbo_status measure(handoff_run *run, double *out_ns, dbo_error *err)
     dbo_hardware hardware;
     dbo_hardware_init(&hardware); /* with the host times of a Python engine: all are charged */
     hardware.sms = 132;
-    const dbo_sim_options options = {
-        .hardware = &hardware, .num_ranks = 1, .transport = DBO_SIM_LL, .contexts = run->kind};
-    run->sim = dbo_sim_create(&options, err);
-    if (!run->sim)
-        return DBO_NO_MEMORY;
-    dbo_status status = dbo_sim_run(run->sim, rank_main, run, err);
-    dbo_rank_fini(&run->rank);
-    dbo_sim_destroy(run->sim);
+    const dbo_world_options options = {
+        .machine = {.hardware = &hardware, .num_ranks = 1, .contexts = run->kind},
+        .max_ubatches = 2};
+    dbo_world world;
+    DBO_TRY(dbo_world_init(&world, &options, err));
+    dbo_status status = dbo_world_run(&world, rank_main, run, err);
+    dbo_world_fini(&world);
     if (status == DBO_OK)
         *out_ns = dbo_bench_median(run->ns, run->batches);
     return status;

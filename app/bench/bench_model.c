@@ -9,8 +9,7 @@
 #include "app/bench/bench_model.h"
 
 #include "core/base/units.h"
-#include "core/rank/rank.h"
-#include "sim/sim.h"
+#include "lab/world/world.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -220,9 +219,6 @@ typedef struct bench_run {
     uint32_t period, num_variants;
     dbo_program *programs; /* [variant * period + phase] */
     int64_t *extra_ns;     /* by variant */
-    dbo_rank *ranks;
-    dbo_context_kind executor;
-    dbo_sim *sim;
 } bench_run;
 
 static int64_t extra_of(const dbo_bench_model *model, uint32_t rank)
@@ -258,18 +254,14 @@ static dbo_status run_part(dbo_ubatch *ubatch, void *arg, dbo_error *err)
     return DBO_OK;
 }
 
-static dbo_status rank_main(void *arg, uint32_t id, dbo_error *err)
+static dbo_status rank_main(void *arg, dbo_world_rank *rank, dbo_error *err)
 {
-    bench_run *run = arg;
-    dbo_rank *rank = &run->ranks[id];
-    dbo_seam seam;
-    dbo_sim_seam(run->sim, id, &seam);
-    DBO_TRY(dbo_rank_init(rank, id, &seam, run->executor, 2, dbo_sim_pool(run->sim), err));
-    uint32_t variant = variant_of(run, extra_of(run->model, id));
+    const bench_run *run = arg;
+    uint32_t variant = variant_of(run, extra_of(run->model, rank->id));
     part_arg part = {.run = run, .programs = &run->programs[(size_t)variant * run->period]};
     for (uint32_t i = 0; i < run->period; i++)
-        DBO_TRY(dbo_rank_fit(rank, &part.programs[i], err));
-    return dbo_ubatches_run(rank, 2, 0, run_part, &part, err);
+        DBO_TRY(dbo_rank_fit(&rank->rank, &part.programs[i], err));
+    return dbo_ubatches_run(&rank->rank, 2, 0, run_part, &part, err);
 }
 
 static dbo_status make_programs(bench_run *run, uint32_t num_ranks, dbo_error *err)
@@ -295,14 +287,10 @@ static dbo_status make_programs(bench_run *run, uint32_t num_ranks, dbo_error *e
     return DBO_OK;
 }
 
-static void run_fini(bench_run *run, uint32_t num_ranks)
+static void run_fini(bench_run *run)
 {
-    for (uint32_t r = 0; run->ranks && r < num_ranks; r++)
-        dbo_rank_fini(&run->ranks[r]);
     for (uint32_t i = 0; run->programs && i < run->num_variants * run->period; i++)
         dbo_program_fini(&run->programs[i]);
-    dbo_sim_destroy(run->sim);
-    free(run->ranks);
     free(run->programs);
     free(run->extra_ns);
 }
@@ -328,36 +316,31 @@ dbo_status dbo_bench_model_run(const dbo_bench_model *model, uint32_t num_ranks,
                                dbo_bench_result *result, dbo_error *err)
 {
     double begin_s = now_s();
-    if (num_ranks == 0)
-        return dbo_fail(err, DBO_LIMIT, NULL, "a model without ranks");
-    bench_run run = {.model = model, .executor = executor};
+    bench_run run = {.model = model};
     dbo_trace own;
     dbo_trace_init(&own);
     dbo_trace *spans = trace ? trace : &own;
-    const dbo_sim_options options = {.num_ranks = num_ranks,
-                                     .transport = DBO_SIM_HT,
-                                     .contexts = executor,
-                                     .queue_depth = QUEUE_DEPTH,
-                                     .trace = &span_sink,
-                                     .trace_self = spans};
+    const dbo_world_options options = {.machine = {.num_ranks = num_ranks,
+                                                   .contexts = executor,
+                                                   .queue_depth = QUEUE_DEPTH,
+                                                   .trace = &span_sink,
+                                                   .trace_self = spans},
+                                       .max_ubatches = 2};
+    dbo_world world = {0};
     dbo_status status = DBO_OK;
     DBO_TRY_GOTO(make_programs(&run, num_ranks, err), done);
-    run.ranks = calloc(num_ranks, sizeof *run.ranks);
-    if (!run.ranks) {
-        status = dbo_fail_memory(err, "the benchmark's ranks");
-        goto done;
-    }
-    run.sim = dbo_sim_create(&options, err);
-    status = run.sim ? dbo_sim_run(run.sim, rank_main, &run, err) : DBO_NO_MEMORY;
-    if (status == DBO_OK && spans->failed)
+    DBO_TRY_GOTO(dbo_world_init(&world, &options, err), done);
+    DBO_TRY_GOTO(dbo_world_run(&world, rank_main, &run, err), done);
+    if (spans->failed)
         status = dbo_fail_memory(err, "the benchmark's spans");
-    if (status == DBO_OK)
+    else
         *result = (dbo_bench_result){.ops = (uint64_t)num_ranks * model->layers * NUM_NODES,
                                      .spans = spans->num_spans,
-                                     .makespan_ns = dbo_sim_now_ns(run.sim),
+                                     .makespan_ns = dbo_world_now_ns(&world),
                                      .wall_s = now_s() - begin_s};
 done:
-    run_fini(&run, num_ranks);
+    dbo_world_fini(&world);
+    run_fini(&run);
     dbo_trace_fini(&own);
     return status;
 }
