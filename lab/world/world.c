@@ -78,6 +78,7 @@ static dbo_status make_rank(dbo_world_rank *rank, dbo_error *err)
     const dbo_world_options *options = &world->options;
     dbo_seam seam;
     DBO_TRY(world->backend->fill(world->machine, rank->id, &seam, err));
+    DBO_TRY(dbo_seam_check(&seam, err)); /* before anything is put around it */
     for (uint32_t i = 0; i < DBO_WORLD_ATTACHMENTS; i++) {
         const dbo_attachment *a = &options->attachments[i];
         if (a->attach)
