@@ -2,6 +2,8 @@
  */
 #include "lab/world/numeric_run.h"
 
+#include "lab/world/world.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,28 +55,24 @@ static dbo_ref_limits limits_of(const dbo_numeric_job *job)
 
 /* ---- one run ---- */
 
-typedef struct numeric_rank {
-    dbo_rank rank;
-    dbo_runner runner;
-    dbo_numeric numeric;
-} numeric_rank;
-
-typedef struct numeric_world {
+typedef struct numeric_run {
     const dbo_numeric_job *job;
     bool with_dbo, slowed;
     dbo_config config;
     dbo_ref_limits limits;
     dbo_deployment deployment;
     dbo_ref_model *model;
-    dbo_sim *sim;
-    numeric_rank *ranks;
+    dbo_numeric *numerics; /* (ranks) */
     dbo_numeric_rows *out;
-} numeric_world;
+} numeric_run;
 
-static dbo_status keep(const numeric_world *w, const dbo_numeric *n, const dbo_step_result *result,
-                       dbo_numeric_part *part, dbo_error *err)
+static dbo_status keep(void *self, dbo_world_rank *rank, uint32_t step, dbo_error *err)
 {
+    const numeric_run *w = self;
+    const dbo_numeric *n = &w->numerics[rank->id];
+    const dbo_step_result *result = &rank->result;
     const dbo_numeric_rows *out = w->out;
+    dbo_numeric_part *part = &out->parts[(size_t)step * out->num_ranks + rank->logical];
     size_t tokens = (size_t)result->num_tokens, row = out->hidden + out->vocab;
     part->num_tokens = (uint32_t)tokens;
     part->split = result->cut.num_ubatches > 1;
@@ -111,7 +109,7 @@ static void slow_down(dbo_plan *plan, uint32_t slowness)
 /* Both hooks of the job, one after the other. */
 static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan, dbo_error *err)
 {
-    const numeric_world *w = self;
+    const numeric_run *w = self;
     if (w->slowed && step->runner->rank->id + 1 == w->config.data_parallel_size)
         slow_down(plan, w->job->slowness);
     const dbo_plan_hook *first = &w->job->hook, *second = &w->job->hook_of_dbo;
@@ -122,76 +120,55 @@ static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan,
     return DBO_OK;
 }
 
-static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
+static dbo_status begin(void *self, dbo_world_rank *rank, dbo_error *err)
 {
-    numeric_world *w = arg;
-    const dbo_numeric_job *job = w->job;
-    numeric_rank *r = &w->ranks[index];
-    dbo_seam seam;
-    dbo_sim_seam(w->sim, index, &seam);
-    if (job->attach && w->with_dbo)
-        DBO_TRY(job->attach(job->self, index, &seam, err));
-    DBO_TRY(dbo_rank_init(&r->rank, index, &seam, w->config.executor,
-                          larger(1, dbo_config_num_ubatches(&w->config)), dbo_sim_pool(w->sim),
-                          err));
-    DBO_TRY(dbo_runner_init(&r->runner, &r->rank, &w->deployment, err));
-    DBO_TRY(dbo_numeric_init(&r->numeric, &r->runner, w->model, job->seed, err));
-    r->numeric.then = (dbo_plan_hook){.prepare = prepare, .self = w};
-    for (uint32_t step = 0; step < job->num_steps; step++) {
-        size_t at = (size_t)step * w->config.data_parallel_size + index;
-        const dbo_request_list *list = job->requests[at];
-        dbo_step_result result;
-        DBO_TRY(
-            dbo_runner_step(&r->runner, step, list->requests, (int32_t)list->count, &result, err));
-        dbo_status status = keep(w, &r->numeric, &result, &w->out->parts[at], err);
-        dbo_step_result_fini(&result);
-        DBO_TRY(status);
-    }
+    numeric_run *w = self;
+    dbo_numeric *numeric = &w->numerics[rank->id];
+    DBO_TRY(dbo_numeric_init(numeric, &rank->runner, w->model, w->job->seed, err));
+    numeric->then = (dbo_plan_hook){.prepare = prepare, .self = w};
     return DBO_OK;
 }
 
-static dbo_status run(numeric_world *w, dbo_error *err)
+static dbo_status run(numeric_run *w, dbo_error *err)
 {
     const dbo_numeric_job *job = w->job;
-    const dbo_sim_options options = {
-        .hardware = job->hardware,
-        .num_ranks = w->config.data_parallel_size,
-        .gpus_per_node = job->gpus_per_node,
-        .transport = w->config.all2all_backend == DBO_BACKEND_HT ? DBO_SIM_HT : DBO_SIM_LL,
-        .contexts = w->config.executor,
-        .numeric = true,
-        .trace = w->with_dbo ? job->trace : NULL,
-        .trace_self = job->trace_self,
-        .cancelled = job->cancelled,
-        .cancelled_arg = job->cancelled_arg,
+    const dbo_world_options options = {
+        .machine = {.hardware = job->hardware,
+                    .num_ranks = w->config.data_parallel_size,
+                    .gpus_per_node = job->gpus_per_node,
+                    .low_latency = w->config.all2all_backend != DBO_BACKEND_HT,
+                    .contexts = w->config.executor,
+                    .numeric = true,
+                    .trace = w->with_dbo ? job->trace : NULL,
+                    .trace_self = job->trace_self,
+                    .cancelled = job->cancelled,
+                    .cancelled_arg = job->cancelled_arg},
+        .deployment = &w->deployment,
+        .attachments = {{.attach = w->with_dbo ? job->attach : NULL, .self = job->self}},
     };
+    const dbo_world_batches batches = {.num_steps = job->num_steps,
+                                       .requests = job->requests,
+                                       .begin = begin,
+                                       .ended = keep,
+                                       .self = w};
     dbo_error own = {0};
     w->model = dbo_ref_model_create(job->model, job->num_layers, job->seed, &own);
-    w->sim = w->model ? dbo_sim_create(&options, &own) : NULL;
-    if (!w->sim)
+    if (!w->model)
         return dbo_fail(err, own.status, own.hint, "%s", own.message);
-    return dbo_sim_run(w->sim, rank_main, w, err);
-}
-
-static void world_fini(numeric_world *w)
-{
-    for (uint32_t r = 0; w->ranks && r < w->config.data_parallel_size; r++) {
-        dbo_numeric_fini(&w->ranks[r].numeric);
-        if (w->ranks[r].runner.rank)
-            dbo_runner_fini(&w->ranks[r].runner);
-        if (w->ranks[r].rank.executor)
-            dbo_rank_fini(&w->ranks[r].rank);
-    }
-    dbo_sim_destroy(w->sim);
-    dbo_ref_model_destroy(w->model);
-    free(w->ranks);
+    dbo_world world;
+    DBO_TRY(dbo_world_init(&world, &options, err));
+    dbo_status status = dbo_world_steps(&world, &batches, err);
+    for (uint32_t r = 0; r < w->config.data_parallel_size; r++)
+        dbo_numeric_fini(&w->numerics[r]);
+    dbo_world_fini(&world);
+    return status;
 }
 
 static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowed,
                            dbo_numeric_rows *out, dbo_error *err)
 {
     uint32_t num_ranks = job->config->data_parallel_size;
-    numeric_world w = {
+    numeric_run w = {
         .job = job, .with_dbo = with_dbo, .slowed = slowed, .config = *job->config, .out = out};
     *out = (dbo_numeric_rows){.num_steps = job->num_steps,
                               .num_ranks = num_ranks,
@@ -215,11 +192,12 @@ static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowe
         w.deployment.model = NULL;
     if (job->deploy && with_dbo)
         job->deploy(job->self, &w.deployment);
-    w.ranks = calloc(num_ranks, sizeof *w.ranks);
+    w.numerics = calloc(num_ranks, sizeof *w.numerics);
     out->parts = calloc((size_t)job->num_steps * num_ranks, sizeof *out->parts);
     dbo_status status =
-        w.ranks && out->parts ? run(&w, err) : dbo_fail_memory(err, "the numeric ranks");
-    world_fini(&w);
+        w.numerics && out->parts ? run(&w, err) : dbo_fail_memory(err, "the numeric ranks");
+    dbo_ref_model_destroy(w.model);
+    free(w.numerics);
     if (status != DBO_OK)
         dbo_numeric_rows_fini(out);
     return status;

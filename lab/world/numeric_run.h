@@ -20,7 +20,7 @@
 
 #include "core/step/numeric.h"
 #include "lab/experiment/workload.h"
-#include "sim/sim.h"
+#include "sim/hardware.h"
 
 typedef struct dbo_numeric_job {
     const dbo_config *config;         /* resolved; with DBO */

@@ -1,5 +1,6 @@
 /* test_numeric.c: a small model that really computes, on simulated ranks: splitting a batch changes
  * no bit, whoever is idle, wherever requests are cut, whatever ops take, in whichever contexts. */
+#include "sim/sim.h"
 #include "tests/support/numeric_world.h"
 
 static const dbo_all2all_backend backends[] = {DBO_BACKEND_HT, DBO_BACKEND_LL};
