@@ -7,7 +7,7 @@
 #include "app/commands.h"
 #include "app/eval/eval.h"
 #include "app/say/explain.h"
-#include "core/step/faults.h"
+#include "lab/faults/faults.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -236,21 +236,20 @@ static int run_experiment(const dbo_cli *cli, const dbo_run_arguments *arguments
 {
     dbo_error err = {0};
     dbo_outcome outcome;
-    dbo_fault fault = experiment->fault;
-    const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted,
-                                          .log = &cli->log,
-                                          .fault = experiment->has_fault ? &fault : NULL};
+    uint64_t fault_reached = 0;
+    const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted, .log = &cli->log};
     dbo_status status = dbo_layers_check(&arguments->layers, experiment->num_layers, &err);
     if (status != DBO_OK)
         return dbo_cli_fail_usage(&err);
     status = dbo_simulate(experiment, &options, &outcome, &err);
     if (status == DBO_OK) {
+        fault_reached = outcome.on.fault_reached;
         status = show(cli, arguments, &outcome, outputs, &err);
         dbo_outcome_fini(&outcome);
     }
-    if (status == DBO_OK && experiment->has_fault && fault.reached == 0)
+    if (status == DBO_OK && experiment->has_fault && fault_reached == 0)
         fprintf(stderr, "dbo: warning: the fault %s made no difference: this run cannot reach it\n",
-                dbo_fault_describe(fault.id).name);
+                dbo_fault_describe(experiment->fault.id).name);
     return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(&err);
 }
 

@@ -3,7 +3,7 @@
 
 #include "app/cli.h"
 #include "app/lua/lua_load.h"
-#include "core/step/faults.h"
+#include "lab/faults/faults.h"
 
 #include <errno.h>
 #include <string.h>

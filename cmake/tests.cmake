@@ -149,9 +149,9 @@ add_test(NAME rooms_selftest COMMAND sh tests/house/rooms_selftest.sh . ${CMAKE_
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(rooms rooms_selftest PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
 
-# The checker does not get to see which fault is on; and the script that says so can fail.
+# The engine knows of no fault, nor does the checker; and the script that says so can fail.
 foreach(script blind blind_selftest)
-  add_test(NAME ${script} COMMAND sh tests/house/${script}.sh . ${CMAKE_C_COMPILER}
+  add_test(NAME ${script} COMMAND sh tests/house/${script}.sh .
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${script} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
 endforeach()

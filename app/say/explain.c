@@ -8,7 +8,7 @@
 #include "core/decide/config.h"
 #include "core/decide/vote.h"
 #include "core/seam/op.h"
-#include "core/step/faults.h"
+#include "lab/faults/faults.h"
 #include "core/trace/metrics.h"
 #include "lab/experiment/experiment.h"
 #include "viz/text/wrap.h"
@@ -50,7 +50,7 @@ static const row cost_rows[] = {
 };
 
 static const row fault_rows[] = {
-#define TERM_ROW(enumerator, name, outcome, what) {name, what},
+#define TERM_ROW(enumerator, symbol, name, outcome, what) {name, what},
     DBO_FAULT_MAP(TERM_ROW)
 #undef TERM_ROW
 };

@@ -11,7 +11,7 @@
 
 #include "core/base/status.h"
 #include "core/base/strbuf.h"
-#include "core/step/faults.h"
+#include "lab/faults/faults.h"
 #include "lab/files/json_write.h"
 
 #include <stddef.h>

@@ -92,9 +92,8 @@ typedef struct dbo_vote_rules {
     bool has_expert_parallelism; /* false: never split */
     bool has_linear_attention;   /* true: never split */
     bool single_rank_may_split;
-    bool threshold_in_vote;  /* each rank tests its own count before the sum */
-    bool abort_on_empty;     /* nobody splits when a last ubatch would be empty */
-    bool literal_graph_test; /* fault: a split graph serves unless 2 * smallest < bucket */
+    bool threshold_in_vote; /* each rank tests its own count before the sum */
+    bool abort_on_empty;    /* nobody splits when a last ubatch would be empty */
 } dbo_vote_rules;
 
 /* From a checked configuration; borrows its capture sizes. */

@@ -67,8 +67,7 @@ static bool decide_split(const dbo_vote_rules *rules, dbo_vote_row tokens, dbo_g
     int32_t bucket = 0;
     if (mode == DBO_GRAPH_FULL && uniform_decode && rules->capturable)
         bucket = dbo_vote_bucket(rules, tokens.max);
-    bool empty = dbo_is_last_ubatch_empty(tokens.min, bucket, rules->num_ubatches);
-    if (bucket != 0 && (rules->literal_graph_test ? 2 * tokens.min < bucket : empty))
+    if (bucket != 0 && dbo_is_last_ubatch_empty(tokens.min, bucket, rules->num_ubatches))
         bucket = 0;
     *padded = bucket != 0 ? bucket : tokens.max;
     if (rules->abort_on_empty &&

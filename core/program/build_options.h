@@ -16,8 +16,8 @@ typedef struct dbo_build_options {
                             * as the back end does, so that SHARED overlaps the combine; false:
                             * everything on the compute stream, as the caller sees it */
     bool memory;           /* buffers, with ALLOC and FREE; false: order and costs only */
-    bool record_stream;    /* with memory: DBO announces blocks that both streams use; false: the
-                            * fault of leaving that out */
+    bool record_stream;    /* with memory: DBO announces blocks that both streams use; leaving that
+                            * out is wrong */
     bool io;               /* with memory: ops and transfers say what they read and write */
     bool low_latency;      /* of the all-to-all that a schedule of one's own runs on, with io */
 } dbo_build_options;

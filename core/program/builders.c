@@ -121,7 +121,7 @@ static void drop_held(const writer *w)
     each(w, dbo_writer_drop, DBO_STREAM_COMPUTE, held);
 }
 
-/* DBO's own announcements: the fault leaves them out. */
+/* DBO's own announcements. */
 static void share(const writer *w, const uint8_t *roles)
 {
     if (w->options->record_stream)

@@ -112,10 +112,11 @@ void dbo_writer_add_buffers(dbo_program_builder *builder, const dbo_build_option
             uint32_t pool = is_received(role) ? received : DBO_STREAM_COMPUTE;
             uint64_t bytes = costs[u].sizes.bytes[role];
             snprintf(name, sizeof name, "%s%u", dbo_buffer_role_name((dbo_buffer_role)role), u);
-            if (!dbo_buffer_role_is_workspace((dbo_buffer_role)role))
-                dbo_program_add_buffer(builder, name, bytes, (uint8_t)pool);
-            else
-                dbo_program_add_workspace(builder, name, bytes, (uint8_t)pool);
+            uint16_t number = dbo_buffer_role_is_workspace((dbo_buffer_role)role)
+                                  ? dbo_program_add_workspace(builder, name, bytes, (uint8_t)pool)
+                                  : dbo_program_add_buffer(builder, name, bytes, (uint8_t)pool);
+            if (builder->status == DBO_OK)
+                builder->program.buffers[number].role = (uint8_t)role;
             if (role >= ROLE(INPUT_IDS) && role <= ROLE(KV_CACHE) && bytes > 0)
                 dbo_program_set_input(builder, dbo_layer_buffer(u, (dbo_buffer_role)role));
         }

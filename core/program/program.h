@@ -2,8 +2,8 @@
  *
  * A program is one layer's (or a prologue's, an epilogue's) schedule: per ubatch an array of
  * instructions in issue order. Who runs when is not in it: a YIELD gives the turn to the next
- * ubatch of the ring. Builders, scripts and faults make or rewrite programs; one interpreter runs
- * them, the checkers read them.
+ * ubatch of the ring. Builders and scripts make programs, and others may rewrite them; one
+ * interpreter runs them, the checkers read them.
  *
  *     instruction  fields used
  *     OP           stream, index = ops[] entry (which names the owner ubatch)
@@ -98,6 +98,7 @@ typedef struct dbo_program_buffer {
     uint8_t pool;   /* the stream that it is meant to belong to; ALLOC goes by its own stream */
     bool workspace; /* the rank's for good */
     bool input;     /* holds data when it is allocated: nothing in a program fills it */
+    uint8_t role;   /* dbo_buffer_role: the layer's tensor that it is; DBO_BUFFER_NONE: none */
 } dbo_program_buffer;
 
 typedef struct dbo_program {

@@ -1,5 +1,10 @@
 /* deployment.h: what all ranks of a group share: settings, model or fixed costs, size. Borrowed by
- * every runner; read-only while they live, save for the fault. */
+ * every runner; read-only while they live.
+ *
+ *     const dbo_deployment deployment = {.config = &config, .model = &model, .num_layers = 61,
+ *                                        .ep_size = 32};
+ *     DBO_TRY(dbo_runner_init(&runner, &rank, &deployment, err));
+ */
 #ifndef DBO_DEPLOYMENT_H
 #define DBO_DEPLOYMENT_H
 
@@ -10,7 +15,8 @@
 #include "core/program/builders.h"
 #include "core/program/schedule.h"
 #include "core/ref/ref_model.h"
-#include "core/step/faults.h"
+
+typedef struct dbo_step_rules dbo_step_rules;
 
 typedef struct dbo_deployment {
     const dbo_config *config;      /* resolved */
@@ -22,9 +28,10 @@ typedef struct dbo_deployment {
     const dbo_ref_limits *numbers; /* tensors are real ones, of the reference (numeric.h), and ops
                                     * say what they touch; NULL: costs only */
     bool rocm;
-    bool io;            /* ops and transfers say what they touch, for who checks the run */
-    dbo_fault *fault;   /* NULL: none; the run's, which notes there whether it mattered */
-    const dbo_log *log; /* what each step decides, at level debug; NULL: silent */
+    bool io;                     /* ops and transfers say what they touch, for who checks the run */
+    const dbo_step_rules *rules; /* what an engine decides (step_rules.h); NULL: as it does */
+    void *rules_self;            /* of the rules' slots, in which alone anything may change */
+    const dbo_log *log;          /* what each step decides, at level debug; NULL: silent */
 } dbo_deployment;
 
 #endif

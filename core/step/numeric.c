@@ -174,7 +174,7 @@ static bool has_graph(const dbo_wrapper *wrapper, const dbo_plan *plan)
 
 static dbo_status attach(const dbo_numeric *n, dbo_plan *plan, dbo_error *err)
 {
-    bool low_latency = n->runner->caps.has_hook;
+    bool low_latency = n->runner->setup.caps.has_hook;
     DBO_TRY(dbo_ref_attach(&n->context, low_latency, &plan->embed, err));
     DBO_TRY(dbo_ref_attach(&n->context, low_latency, &plan->head, err));
     for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
@@ -195,9 +195,8 @@ static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan,
            ((size_t)limits->num_layers + 1) * limits->max_tokens * n->context.model->spec.hidden *
                sizeof(float));
     dbo_status status = make_inputs(n, step, &in, err);
-    bool stale = has_graph(&n->runner->wrapper, plan) &&
-                 dbo_fault_strikes(n->runner->deployment->fault, DBO_FAULT_REPLAY_STALE_INPUT);
-    if (status == DBO_OK && !stale)
+    if (status == DBO_OK && n->runner->rules->takes_inputs(n->runner->deployment->rules_self,
+                                                           has_graph(&n->runner->wrapper, plan)))
         status = copy_inputs(n, &in, err);
     inputs_fini(&in);
     if (status == DBO_OK && n->then.prepare)

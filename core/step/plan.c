@@ -1,72 +1,10 @@
-/* plan.c: from a step's requests to programs. */
+/* plan.c: from a step's cut to programs. */
 #include "core/step/plan.h"
+
+#include "core/step/step_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the cut ---- */
-
-/* Real tokens of the group in ubatch i: each rank's own part of the padded range. */
-static uint64_t group_tokens(const dbo_cut *cut, uint32_t i, const int32_t *tokens_across,
-                             uint32_t num_ranks)
-{
-    int32_t size = cut->num_tokens_padded / (int32_t)cut->num_ubatches;
-    int32_t start = size * (int32_t)i;
-    int32_t stop = i + 1 == cut->num_ubatches ? INT32_MAX : start + size;
-    uint64_t sum = 0;
-    for (uint32_t r = 0; r < num_ranks; r++) {
-        int32_t end = tokens_across[r] < stop ? tokens_across[r] : stop;
-        sum += end > start ? (uint64_t)(end - start) : 0;
-    }
-    return sum;
-}
-
-dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_reqs,
-                        int32_t num_tokens_padded, int32_t num_reqs_padded, uint32_t num_ubatches,
-                        const int32_t *tokens_across, uint32_t num_ranks, dbo_error *err)
-{
-    memset(cut, 0, sizeof *cut);
-    cut->num_ubatches = num_ubatches;
-    cut->num_tokens_padded = num_tokens_padded;
-    cut->num_reqs_padded = num_reqs_padded;
-    cut->num_ranks = num_ranks;
-    for (int32_t r = 0; r < num_reqs; r++)
-        cut->has_blocks = cut->has_blocks || requests[r].blocks;
-    size_t rows = (size_t)num_reqs_padded + 1;
-    cut->storage = calloc((2 + 2 * (size_t)num_ubatches) * rows, sizeof *cut->storage);
-    if (!cut->storage)
-        return dbo_fail_memory(err, "a step's metadata");
-    int32_t *starts = cut->storage, *lens = starts + rows;
-    cut->seq_lens = lens;
-    dbo_batch_fill(requests, num_reqs, starts, lens);
-    const dbo_ubatch_batch batch = {.query_start_loc = starts,
-                                    .seq_lens = lens,
-                                    .num_reqs = num_reqs,
-                                    .num_reqs_padded = num_reqs_padded,
-                                    .num_tokens_padded = num_tokens_padded,
-                                    .num_ubatches = (int32_t)num_ubatches};
-    dbo_status status = dbo_slice_make(starts, num_reqs, num_tokens_padded, (int32_t)num_ubatches,
-                                       DBO_SPLIT_EVEN, cut->slices, err);
-    if (status != DBO_OK) {
-        dbo_cut_fini(cut);
-        return status;
-    }
-    memcpy(cut->slices_padded, cut->slices, sizeof cut->slices);
-    dbo_slice_pad(cut->slices_padded, (int32_t)num_ubatches, num_tokens_padded, num_reqs_padded);
-    for (uint32_t i = 0; i < num_ubatches; i++) {
-        cut->metadata[i].query_start_loc = cut->storage + (2 + 2 * (size_t)i) * rows;
-        cut->metadata[i].seq_lens = cut->metadata[i].query_start_loc + rows;
-        dbo_ubatch_metadata_split(&batch, (int32_t)i, &cut->metadata[i]);
-        cut->group_tokens[i] = group_tokens(cut, i, tokens_across, num_ranks);
-    }
-    return DBO_OK;
-}
-
-void dbo_cut_fini(dbo_cut *cut)
-{
-    free(cut->storage);
-    memset(cut, 0, sizeof *cut);
-}
 
 /* ---- costs of an ubatch ---- */
 
@@ -103,35 +41,6 @@ static void use_numbers(const dbo_deployment *d, const dbo_layer_shape *shape, u
     }
 }
 
-/* Padding is routed like tokens: what moves and what experts compute is that of all rows. */
-static dbo_status route_padding(const dbo_deployment *d, const dbo_cut *cut,
-                                const dbo_layer_shape *real, dbo_layer_costs *out, dbo_error *err)
-{
-    static const dbo_op_kind routed_kinds[] = {DBO_KIND_QUANT, DBO_KIND_MLP, DBO_KIND_REDUCE};
-    dbo_layer_shape all = *real;
-    if (real->padded_tokens == real->tokens ||
-        !dbo_fault_strikes(d->fault, DBO_FAULT_PADDING_ROUTED))
-        return DBO_OK;
-    dbo_layer_costs *routed = malloc(sizeof *routed);
-    if (!routed)
-        return dbo_fail_memory(err, "a step's costs");
-    const dbo_request_shape one = {1, real->padded_tokens, real->padded_tokens};
-    all.tokens = real->padded_tokens;
-    all.group_tokens = (uint64_t)real->padded_tokens * cut->num_ranks;
-    all.num_requests = 1;
-    all.requests = &one;
-    dbo_status status = dbo_layer_costs_compute(d->model, &all, routed, err);
-    for (uint32_t k = 0; k < 3 && status == DBO_OK; k++)
-        out->op[routed_kinds[k]] = routed->op[routed_kinds[k]];
-    if (status == DBO_OK) {
-        out->dispatch = routed->dispatch;
-        out->combine = routed->combine;
-        out->sizes = routed->sizes;
-    }
-    free(routed);
-    return status;
-}
-
 static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint32_t i,
                                uint32_t layer, bool low_latency, dbo_layer_costs *out,
                                dbo_error *err)
@@ -155,9 +64,7 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
             return dbo_fail_memory(err, "a step's requests");
         shape.num_requests = request_shapes(m, shapes);
         shape.requests = shapes;
-        status = dbo_layer_costs_compute(d->model, &shape, out, err);
-        if (status == DBO_OK)
-            status = route_padding(d, cut, &shape, out, err);
+        status = dbo_step_rules_of(d)->costs(d->rules_self, d, &shape, out, err);
         free(shapes);
     } else {
         *out = *d->fixed;
@@ -196,13 +103,14 @@ static uint32_t kind_of(const dbo_deployment *d, uint32_t layer)
     return (dense ? 1u : 0u) | (dbo_layer_windowed(d->model, layer) ? 2u : 0u);
 }
 
-/* Split programs as a fault has them. */
+/* Split programs as the rules have them. */
 static dbo_status rewrite(const dbo_plan *plan, const plan_inputs *in, dbo_program *program,
                           dbo_error *err)
 {
+    const dbo_deployment *d = in->deployment;
     if (plan->num_ubatches == 1)
         return DBO_OK;
-    return dbo_fault_rewrite(in->deployment->fault, program == &plan->embed, program, err);
+    return dbo_step_rules_of(d)->program(d->rules_self, program == &plan->embed, program, err);
 }
 
 static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)

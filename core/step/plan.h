@@ -1,36 +1,19 @@
-/* plan.h: one rank's step, cut into ubatches and written as programs.
+/* plan.h: one rank's step, cut into ubatches, written as programs.
  *
- * A cut says which requests and tokens each ubatch owns (slice.h, attn_metadata.h); a plan has the
- * programs of the layers for these tokens. Layers of one kind (dense or with experts, windowed or
- * full attention) share a program. Built per step; owns its memory.
+ * A plan has the programs of the layers for the tokens of a cut (cut.h). Layers of one kind (dense
+ * or with experts, windowed or full attention) share a program. Built per step; owns its memory.
+ *
+ *     dbo_plan plan;
+ *     DBO_TRY(dbo_plan_build(&plan, &deployment, &cut, &caps, err));
+ *     ... plan.layers[plan.kind_of_layer[layer]] ...
+ *     dbo_plan_fini(&plan);
  */
 #ifndef DBO_PLAN_H
 #define DBO_PLAN_H
 
-#include "core/decide/attn_metadata.h"
-#include "core/decide/batch.h"
-#include "core/decide/slice.h"
 #include "core/program/program.h"
+#include "core/step/cut.h"
 #include "core/step/deployment.h"
-
-typedef struct dbo_cut {
-    uint32_t num_ubatches; /* 1: unsplit */
-    uint32_t num_ranks;
-    bool has_blocks; /* a request names blocks of the KV cache */
-    int32_t num_tokens_padded, num_reqs_padded;
-    dbo_ubatch_slice slices[DBO_MAX_UBATCHES], slices_padded[DBO_MAX_UBATCHES];
-    dbo_ubatch_metadata metadata[DBO_MAX_UBATCHES]; /* arrays are this cut's */
-    uint64_t group_tokens[DBO_MAX_UBATCHES];        /* real tokens on all ranks */
-    int32_t *seq_lens;                              /* (num_reqs) of the batch, after the cut */
-    int32_t *storage;
-} dbo_cut;
-
-/* `tokens_across` (num_ranks): real tokens of each rank. num_ubatches >= 1. The cut of padded
- * tokens P is at multiples of P / N. */
-dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_reqs,
-                        int32_t num_tokens_padded, int32_t num_reqs_padded, uint32_t num_ubatches,
-                        const int32_t *tokens_across, uint32_t num_ranks, dbo_error *err);
-void dbo_cut_fini(dbo_cut *cut);
 
 /* Index of a layer's program: dense or not, windowed or not. */
 #define DBO_PLAN_LAYER_KINDS 4u

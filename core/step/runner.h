@@ -12,12 +12,6 @@
 #ifndef DBO_RUNNER_H
 #define DBO_RUNNER_H
 
-#include "core/decide/batch.h"
-#include "core/decide/vote.h"
-#include "core/rank/rank.h"
-#include "core/step/deployment.h"
-#include "core/step/fault_batch.h"
-#include "core/step/plan.h"
 #include "core/step/wrapper.h"
 
 typedef struct dbo_runner dbo_runner;
@@ -42,27 +36,16 @@ struct dbo_runner {
     dbo_rank *rank;
     const dbo_deployment *deployment;
     dbo_wrapper wrapper;
-    dbo_a2a_caps caps;
-    dbo_vote_rules rules;
+    const dbo_step_rules *rules; /* the deployment's, or the engine's own */
+    dbo_step_setup setup;
     uint64_t num_votes;
     dbo_event step_done;
     bool has_event;
     int32_t *matrix;    /* (DBO_VOTE_MAX_ROWS, group size) */
     int32_t *across_dp; /* (group size) padded counts, as voted */
     uint32_t group_size;
-    dbo_fault_batch lens;    /* for faults, as is: */
-    uint64_t profiled_bytes; /* what the first split step has used; 0: there was none */
-    dbo_plan_hook hook;      /* prepare NULL: none; set it between steps */
+    dbo_plan_hook hook; /* prepare NULL: none; set it between steps */
 };
-
-typedef struct dbo_step_result {
-    dbo_vote_result decision;
-    dbo_graph_mode ran; /* what was really used */
-    dbo_cut cut;
-    int32_t num_tokens;       /* real ones of this rank */
-    int64_t begin_ns, end_ns; /* host time */
-    dbo_memory_use memory;    /* of this step; of nominal blocks if durations are given */
-} dbo_step_result;
 
 dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deployment *deployment,
                            dbo_error *err);

@@ -10,6 +10,7 @@ dbo_status dbo_wrapper_init(dbo_wrapper *wrapper, dbo_rank *rank, const dbo_conf
 {
     memset(wrapper, 0, sizeof *wrapper);
     wrapper->rank = rank;
+    wrapper->rules = &dbo_step_rules_default;
     return dbo_sm_control_init(&wrapper->sms, rank, config, keep_all, err);
 }
 
@@ -84,27 +85,6 @@ static dbo_status issue(dbo_wrapper *w, forward *f, dbo_error *err)
 
 /* ---- graphs ---- */
 
-/* What a graph is found by: the tokens that it runs, all of them. */
-static int32_t graph_key(const dbo_wrapper *w, const dbo_plan *plan)
-{
-    if (dbo_fault_is(w->fault, DBO_FAULT_GRAPH_KEY_FIRST_TWO) && plan->num_ubatches > 1)
-        return plan->num_tokens_padded / (int32_t)plan->num_ubatches * 2;
-    return plan->num_tokens_padded;
-}
-
-static const dbo_graph_entry *find_graph(const dbo_wrapper *w, const dbo_plan *plan)
-{
-    const dbo_graph_entry *of_size = NULL;
-    for (uint32_t i = 0; i < w->num_graphs; i++) {
-        if (w->graphs[i].key != graph_key(w, plan))
-            continue;
-        of_size = &w->graphs[i];
-        if (of_size->num_ubatches == plan->num_ubatches)
-            break;
-    }
-    return of_size;
-}
-
 static dbo_status enter_pool(dbo_wrapper *w, dbo_error *err)
 {
     dbo_allocator *allocator = w->rank->allocator;
@@ -147,7 +127,6 @@ static dbo_status capture(dbo_wrapper *w, forward *f, dbo_error *err)
     DBO_TRY(enter_pool(w, err));
     uint64_t before = w->has_pool ? dbo_allocator_pool_bytes(w->rank->allocator, w->pool) : 0;
     dbo_graph_entry entry = {.num_tokens = f->plan->num_tokens_padded,
-                             .key = graph_key(w, f->plan),
                              .num_ubatches = f->plan->num_ubatches};
     dbo_status status = capture_forward(w, f, &entry.graph, err);
     if (w->has_pool) {
@@ -214,16 +193,13 @@ dbo_status dbo_wrapper_run(dbo_wrapper *w, const dbo_plan *plan, uint32_t step, 
 {
     forward f = {.plan = plan, .step = step};
     DBO_TRY(fit(w, plan, err));
-    const dbo_graph_entry *entry = find_graph(w, plan);
     bool full = mode == DBO_GRAPH_FULL && w->rank->seam.graph;
-    if (full && entry && entry->num_ubatches != plan->num_ubatches) {
-        if (dbo_fault_strikes(w->fault, DBO_FAULT_CAPTURE_WHILE_SERVING))
-            entry = NULL;
-        else
-            full = false; /* the size's one graph is of the other form */
-    }
-    if (full && entry && entry->num_tokens != plan->num_tokens_padded)
-        dbo_fault_strikes(w->fault, DBO_FAULT_GRAPH_KEY_FIRST_TWO);
+    const dbo_graph_entry *entry = NULL;
+    if (full)
+        entry = w->rules->find_graph(w->rules_self, w->graphs, w->num_graphs,
+                                     plan->num_tokens_padded, plan->num_ubatches);
+    if (entry && entry->num_ubatches != plan->num_ubatches)
+        full = false; /* the size's one graph is of the other form */
     if (ran)
         *ran = full ? DBO_GRAPH_FULL : DBO_GRAPH_NONE;
     dbo_status status = run_forward(w, &f, entry, full, err);

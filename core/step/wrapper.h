@@ -10,42 +10,29 @@
  * reads, and a graph's outputs, the only values that outlive its replay, stay allocated: so graphs
  * together need the largest one's memory and all outputs, not the sum. The pool goes back with the
  * last graph. Workspaces are the rank's, outside the pool, the same for eager runs and graphs.
+ *
+ *     DBO_TRY(dbo_wrapper_init(&wrapper, &rank, &config, false, err));
+ *     DBO_TRY(dbo_wrapper_run(&wrapper, &plan, step, DBO_GRAPH_FULL, &ran, err));
+ *     dbo_wrapper_fini(&wrapper);
  */
 #ifndef DBO_WRAPPER_H
 #define DBO_WRAPPER_H
 
-#include "core/decide/vote.h"
 #include "core/rank/rank_memory.h"
 #include "core/step/plan.h"
 #include "core/step/sm_control.h"
-
-typedef struct dbo_graph_entry {
-    int32_t num_tokens;
-    int32_t key; /* that it is found by: its tokens */
-    uint32_t num_ubatches;
-    dbo_graph graph;
-    dbo_rank_outputs outputs;
-    uint64_t grown_bytes; /* what its capture added to the pool */
-} dbo_graph_entry;
+#include "core/step/step_rules.h"
 
 typedef struct dbo_wrapper {
     dbo_rank *rank;
     dbo_sm_control sms;
-    dbo_fault *fault; /* NULL unless set after init */
+    const dbo_step_rules *rules; /* the engine's own unless set after init */
+    void *rules_self;
     dbo_graph_entry *graphs;
     uint32_t num_graphs;
     dbo_pool pool; /* of all graphs */
     bool has_pool;
 } dbo_wrapper;
-
-/* Bytes of device memory of a rank. Peaks are since the last dbo_wrapper_reset_peaks; a replay
- * allocates nothing, so then it is the reserved ones that tell. */
-typedef struct dbo_memory_use {
-    uint64_t peak_used_bytes;     /* in blocks that were handed out */
-    uint64_t peak_reserved_bytes; /* taken from the device, cached blocks included */
-    uint64_t graph_bytes;         /* of them, the graphs' pool now */
-    uint32_t num_graphs;
-} dbo_memory_use;
 
 /* `keep_all`: as in dbo_sm_control_init. */
 dbo_status dbo_wrapper_init(dbo_wrapper *wrapper, dbo_rank *rank, const dbo_config *config,

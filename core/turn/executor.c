@@ -20,11 +20,11 @@ void dbo_executor_note_failure(dbo_executor *ex, uint32_t ubatch, dbo_status sta
     if (error->status == DBO_OK)
         dbo_fail(&ex->failure, status, NULL, "%s", dbo_status_text(status));
     ex->failure.status = status;
-    if (ex->ring.parks && dbo_ring_living(&ex->ring)) {
+    if (ex->ring.rules.parks && dbo_ring_living(&ex->ring)) {
         dbo_fail(&ex->failure, status, NULL,
                  "ubatch %u has failed (%.200s) and never released its siblings", ubatch,
                  ex->failure.message);
-        *ex->parked += status != DBO_ABORTED; /* that is a peer's, not its own */
+        ex->num_parked += status != DBO_ABORTED; /* that is a peer's, not its own */
         return;
     }
     dbo_error_prefix(&ex->failure, "ubatch %u", ubatch);
@@ -165,9 +165,19 @@ void dbo_executor_destroy(dbo_executor *ex)
     free(ex);
 }
 
-void dbo_executor_park_siblings(dbo_executor *ex, uint64_t *times)
+void dbo_executor_set_rules(dbo_executor *ex, dbo_ring_rules rules)
 {
-    ex->parked = times;
+    ex->rules = rules;
+}
+
+dbo_ring_rules dbo_executor_rules(const dbo_executor *ex)
+{
+    return ex->rules;
+}
+
+uint64_t dbo_executor_num_parked(const dbo_executor *ex)
+{
+    return ex->num_parked;
 }
 
 dbo_context_kind dbo_executor_kind(const dbo_executor *ex)
@@ -189,7 +199,7 @@ dbo_status dbo_executor_run(dbo_executor *ex, uint32_t num_ubatches, dbo_executo
         return dbo_fail(err, DBO_INVALID, "Make the executor of the kind of its caller's context.",
                         "an executor of fibers cannot run in a context that is a thread");
     dbo_ring_init(&ex->ring, num_ubatches);
-    ex->ring.parks = ex->parked != NULL;
+    ex->ring.rules = ex->rules;
     ex->fn = fn;
     ex->arg = arg;
     memset(&ex->failure, 0, sizeof ex->failure);

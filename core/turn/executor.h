@@ -10,7 +10,10 @@
  * hand-offs return DBO_ABORTED. If every living ubatch waits for a baton that nobody will pass, run
  * releases them and returns DBO_DEADLOCK with a sentence that names them.
  *
- * A rule can be broken on purpose, to see what comes of it: dbo_executor_park_siblings.
+ *     dbo_executor *executor = dbo_executor_create(DBO_CONTEXT_FIBER, 2, NULL, err);
+ *     DBO_TRY(dbo_executor_run(executor, 2, body, NULL, err));    body(arg, me, err) calls
+ *     dbo_executor_destroy(executor);                             dbo_executor_handoff(executor,
+ * me)
  *
  * Calls come from the context that holds the turn of the rank.
  */
@@ -19,6 +22,7 @@
 
 #include "core/base/status.h"
 #include "core/turn/context.h"
+#include "core/turn/ring.h"
 
 #include <stdint.h>
 
@@ -31,10 +35,12 @@ dbo_executor *dbo_executor_create(dbo_context_kind kind, uint32_t max_ubatches,
 void dbo_executor_destroy(dbo_executor *executor);
 dbo_context_kind dbo_executor_kind(const dbo_executor *executor);
 
-/* From the next run on, an ubatch that fails while siblings live releases nobody: they wait for
- * ever, which is the run's DBO_DEADLOCK. Adds 1 to *times whenever that happens; borrowed. NULL, as
- * at first: failures release. Not while it runs. */
-void dbo_executor_park_siblings(dbo_executor *executor, uint64_t *times);
+/* How turns are passed; from the next run on, not while it runs. The right rules if never set. */
+void dbo_executor_set_rules(dbo_executor *executor, dbo_ring_rules rules);
+dbo_ring_rules dbo_executor_rules(const dbo_executor *executor);
+/* How many failures have released nobody so far: those of a ring that parks, while siblings lived.
+ * They wait for ever, which is the run's DBO_DEADLOCK. */
+uint64_t dbo_executor_num_parked(const dbo_executor *executor);
 
 /* Runs fn(arg, i) for i < num_ubatches, as above. The error is that of the ubatch that failed
  * first, prefixed with "ubatch i: ". */

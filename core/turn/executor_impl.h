@@ -22,8 +22,9 @@ struct dbo_executor {
     dbo_executor_fn fn;
     void *arg;
     dbo_context *runner;
-    dbo_error failure;      /* the run's; before it is aborted, one that releases nobody */
-    uint64_t *parked;       /* NULL: failures release; else counts those that do not */
+    dbo_error failure; /* the run's; before it is aborted, one that releases nobody */
+    dbo_ring_rules rules;
+    uint64_t num_parked;    /* failures that have released nobody */
     pthread_mutex_t lock;   /* threads: guards the ring and the failure */
     pthread_cond_t arrival; /* threads: the barrier before the first baton */
     dbo_executor_slot slots[];

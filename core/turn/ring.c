@@ -15,7 +15,7 @@ void dbo_ring_init(dbo_ring *ring, uint32_t num)
 bool dbo_ring_fail(dbo_ring *ring)
 {
     bool first = !ring->aborted;
-    if (!ring->parks || dbo_ring_living(ring) == 0)
+    if (!ring->rules.parks || dbo_ring_living(ring) == 0)
         ring->aborted = true;
     return first;
 }
@@ -70,20 +70,35 @@ bool dbo_ring_may_go(const dbo_ring *ring, uint32_t me)
 dbo_status dbo_ring_take(dbo_ring *ring, uint32_t me)
 {
     ring->waiting &= ~dbo_ring_bit(me);
-    ring->event &= ~dbo_ring_bit(me);
+    if (!ring->rules.clears_late)
+        ring->event &= ~dbo_ring_bit(me);
     return ring->aborted ? DBO_ABORTED : DBO_OK;
+}
+
+dbo_ring_step dbo_ring_give(dbo_ring *ring, uint32_t me)
+{
+    dbo_ring_step step = {0};
+    bool second_baton = !ring->rules.clears_late && (ring->event & dbo_ring_bit(me));
+    if (ring->aborted || second_baton)
+        step.status = ring->aborted ? DBO_ABORTED : DBO_INTERNAL;
+    else
+        step.wake = dbo_ring_signal(ring, dbo_ring_next(ring, me));
+    return step;
+}
+
+void dbo_ring_stay(dbo_ring *ring, uint32_t me, dbo_ring_step *step)
+{
+    if (ring->rules.clears_late)
+        ring->event &= ~dbo_ring_bit(me);
+    ring->waiting |= dbo_ring_bit(me);
+    dbo_ring_watch(ring, step);
 }
 
 dbo_ring_step dbo_ring_pass(dbo_ring *ring, uint32_t me)
 {
-    dbo_ring_step step = {0};
-    if (ring->aborted || (ring->event & dbo_ring_bit(me))) {
-        step.status = ring->aborted ? DBO_ABORTED : DBO_INTERNAL;
-        return step;
-    }
-    step.wake = dbo_ring_signal(ring, dbo_ring_next(ring, me));
-    ring->waiting |= dbo_ring_bit(me);
-    dbo_ring_watch(ring, &step);
+    dbo_ring_step step = dbo_ring_give(ring, me);
+    if (step.status == DBO_OK)
+        dbo_ring_stay(ring, me, &step);
     return step;
 }
 

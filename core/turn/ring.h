@@ -30,6 +30,16 @@
 
 #define DBO_RING_MAX 31u
 
+/* How a ring's turns are passed, where that is not as it should be: all false is right. Whoever
+ * explores or shows what comes of it asks the ring's owner for its rules. */
+typedef struct dbo_ring_rules {
+    /* An event is cleared once the next one has been signalled, not right after waking. Where both
+     * happen under one lock that does no harm; where each is atomic by itself, a signal between
+     * them is lost. */
+    bool clears_late;
+    bool parks; /* a failure is kept back and releases nobody */
+} dbo_ring_rules;
+
 typedef struct dbo_ring {
     uint32_t num;
     uint32_t event;    /* a bit an ubatch, as in the next three: the baton is there */
@@ -38,7 +48,7 @@ typedef struct dbo_ring {
     uint32_t released; /* after an abort: the turn is its own until it ends */
     uint32_t arrived;  /* how many came to the barrier */
     bool aborted;
-    bool parks; /* a failure is kept back and releases nobody; off unless set after init */
+    dbo_ring_rules rules; /* the right ones unless set after init */
 } dbo_ring;
 
 typedef struct dbo_ring_step {
@@ -57,10 +67,11 @@ void dbo_ring_arrive(dbo_ring *ring, uint32_t me);
 dbo_ring_step dbo_ring_begin(dbo_ring *ring, uint32_t started);
 /* While this is false a waiting ubatch goes on waiting. */
 bool dbo_ring_may_go(const dbo_ring *ring, uint32_t me);
-/* After that: clears the own event. DBO_ABORTED if the turn is only there to end. */
+/* After that: clears the own event, unless that comes later. DBO_ABORTED if the turn is only there
+ * to end. */
 dbo_status dbo_ring_take(dbo_ring *ring, uint32_t me);
-/* First half of a hand-off: signals the next. Status DBO_ABORTED: the run is aborted, keep the turn
- * and end; DBO_INTERNAL: there was a baton for an ubatch that runs. */
+/* First half of a hand-off: signals the next, and begins to wait. Status DBO_ABORTED: the run is
+ * aborted, keep the turn and end; DBO_INTERNAL: there was a baton for an ubatch that runs. */
 dbo_ring_step dbo_ring_pass(dbo_ring *ring, uint32_t me);
 /* The end of an ubatch: signals the next, or releases the next one to be released. One that fails
  * aborts the run; of a ring that parks it tells nobody, so that whoever lives waits for ever. */
@@ -84,6 +95,10 @@ static inline uint32_t dbo_ring_living(const dbo_ring *ring)
 {
     return (dbo_ring_bit(ring->num) - 1) & ~ring->done;
 }
+
+/* The two things that dbo_ring_pass does. */
+dbo_ring_step dbo_ring_give(dbo_ring *ring, uint32_t me);
+void dbo_ring_stay(dbo_ring *ring, uint32_t me, dbo_ring_step *step);
 
 /* Sets an event; returns whom to wake. */
 static inline uint32_t dbo_ring_signal(dbo_ring *ring, uint32_t ubatch)

@@ -3,7 +3,6 @@
 
 #include "core/check/rules.h"
 #include "core/check/turns/protocol.h"
-#include "core/step/fault_seam.h"
 #include "lab/check/numeric_scene.h"
 #include "lab/check/speed.h"
 
@@ -17,7 +16,6 @@
 typedef struct checking {
     const dbo_check_job *job;
     dbo_check_report *report;
-    dbo_fault fault; /* of the run at hand */
     dbo_checker *checker;
     dbo_perf *perf;                                     /* of the run as it was given */
     dbo_check_buffer buffers[1 + 3 * DBO_MAX_UBATCHES]; /* of every rank */
@@ -54,18 +52,6 @@ static void declare_buffers(checking *c)
     }
 }
 
-static void fresh_fault(checking *c)
-{
-    c->fault = c->job->experiment->fault;
-    c->fault.reached = 0;
-}
-
-static void note_fault(checking *c)
-{
-    if (c->job->experiment->has_fault && c->fault.reached > 0)
-        c->report->fault_reached = true;
-}
-
 /* Under a checker; its findings into the report. The run's own status comes back in *ended. */
 static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_simulated *out,
                               uint32_t *shown, dbo_status *ended, dbo_error *ended_with,
@@ -79,8 +65,6 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
     c->checker = dbo_checker_create(&check_options, err);
     if (!c->checker)
         return DBO_NO_MEMORY;
-    fresh_fault(c);
-    options->fault = &c->fault;
     options->io = true;
     options->unfolded = c->job->experiment->config.data_parallel_size <= DBO_CHECK_UNFOLDED_RANKS;
     options->attach = attach;
@@ -93,7 +77,7 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
         dbo_checker_finish(c->checker, *ended, ended_with, &c->report->findings, err);
     dbo_checker_destroy(c->checker);
     c->checker = NULL;
-    note_fault(c);
+    c->report->fault_reached = c->report->fault_reached || out->fault_reached > 0;
     if (*ended == DBO_CANCELLED)
         return dbo_fail(err, DBO_CANCELLED, NULL, "interrupted");
     return status;
@@ -198,13 +182,6 @@ static dbo_status check_others(checking *c, dbo_error *err)
 
 /* ---- rows ---- */
 
-static void deploy(void *self, dbo_deployment *deployment)
-{
-    checking *c = self;
-    if (c->job->experiment->has_fault)
-        deployment->fault = &c->fault;
-}
-
 static void add_rows(const checking *c, const dbo_numeric_report *rows)
 {
     dbo_finding f = dbo_finding_of(DBO_FINDING_ROWS);
@@ -239,14 +216,11 @@ static dbo_status check_rows(checking *c, dbo_error *err)
     }
     if (status != DBO_OK)
         return dbo_fail(err, status, why.hint, "%s", why.message);
-    fresh_fault(c);
-    scene.job.deploy = deploy;
-    scene.job.self = c;
     scene.job.cancelled = c->job->cancelled;
     scene.job.cancelled_arg = c->job->cancelled_arg;
     scene.job.slowness = SLOW_EXPERTS;
     status = dbo_numeric_compare(&scene.job, &rows, &why);
-    note_fault(c);
+    r->fault_reached = r->fault_reached || rows.fault_reached > 0;
     dbo_numeric_scene_fini(&scene);
     if (status != DBO_OK) {
         snprintf(r->no_rows, sizeof r->no_rows, "%.159s", why.message);
@@ -287,7 +261,6 @@ static dbo_status leave_out_turns(const checking *c, const char *why)
 static dbo_status check_turns(checking *c, dbo_error *err)
 {
     const dbo_experiment *e = c->job->experiment;
-    const dbo_fault *fault = e->has_fault ? &e->fault : NULL;
     const dbo_step_result *result = result_of(&c->report->run, c->report->shown);
     dbo_protocol_options options;
     dbo_protocol_result found;
@@ -302,10 +275,7 @@ static dbo_status check_turns(checking *c, dbo_error *err)
     dbo_protocol_options_init(&options, result->cut.num_ubatches);
     dbo_status status = dbo_protocol_from_program(&options, layer, &why);
     dbo_plan_fini(&plan);
-    if (dbo_fault_is(fault, DBO_FAULT_LOST_WAKEUP)) { /* what misbehaves is the model itself */
-        options.mutant = DBO_PROTOCOL_LATE_CLEAR;
-        c->report->fault_reached = status == DBO_OK;
-    }
+    options.rules = c->report->run.turns;
     if (status == DBO_OK)
         status = dbo_protocol_explore(&options, &found, &why);
     if (status == DBO_LIMIT)
@@ -360,7 +330,8 @@ static void note_shown(const checking *c)
     const dbo_experiment *e = c->job->experiment;
     if (c->report->run.num_classes > 1)
         note_waiting(c);
-    if (e->has_fault && dbo_fault_is(&e->fault, DBO_FAULT_ROCM_COMM_SMS) && c->fault.reached > 0)
+    if (e->hardware.platform == DBO_PLATFORM_ROCM && e->config.all2all_backend == DBO_BACKEND_HT &&
+        c->report->run.comm_sms > 0)
         dbo_strbuf_add(
             &c->report->notes,
             "warning: rocm-comm-sms: SMs are kept for transfers on ROCm with "

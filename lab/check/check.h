@@ -3,8 +3,8 @@
  * The run with DBO is simulated with a checker and a watch over speed around every rank's seam;
  * then again with another rank late, with requests in another order of arrival; where it is small
  * enough, with rows that are computed, beside a run without DBO; and the hand-offs of threads are
- * explored. What the experiment's fault is, if it has one, decides only how the run misbehaves:
- * what looks at it is not told.
+ * explored, by the rules that the executor says it has. What the experiment's fault is, if it has
+ * one, decides only how the run misbehaves: what looks at it is not told.
  *
  *     dbo_check_job job = {.experiment = &experiment};
  *     dbo_check_report report;

@@ -228,7 +228,8 @@ dbo_status dbo_numeric_scene_init(dbo_numeric_scene *scene, const dbo_experiment
                                    .num_layers = few_layers(experiment),
                                    .num_steps = num_steps,
                                    .gpus_per_node = experiment->gpus_per_node,
-                                   .seed = experiment->seed};
+                                   .seed = experiment->seed,
+                                   .fault = experiment->has_fault ? &experiment->fault : NULL};
     set_costs(scene, experiment);
     dbo_status status = fill_requests(scene, experiment, err);
     if (status != DBO_OK)

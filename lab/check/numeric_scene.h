@@ -8,7 +8,6 @@
  *
  *     dbo_numeric_scene scene;
  *     DBO_TRY(dbo_numeric_scene_init(&scene, &experiment, 2, err));
- *     scene.job.deploy = ...;                              // e.g. something broken
  *     DBO_TRY(dbo_numeric_compare(&scene.job, &report, err));
  *     dbo_numeric_scene_fini(&scene);
  *

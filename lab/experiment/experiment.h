@@ -21,9 +21,9 @@
 #include "core/decide/config.h"
 #include "core/layer/model_spec.h"
 #include "core/program/template.h"
-#include "core/step/faults.h"
 #include "lab/experiment/setting.h"
 #include "lab/experiment/workload.h"
+#include "lab/faults/faults.h"
 #include "sim/hardware.h"
 
 #include <stdbool.h>

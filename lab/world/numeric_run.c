@@ -61,6 +61,7 @@ typedef struct numeric_run {
     dbo_config config;
     dbo_ref_limits limits;
     dbo_deployment deployment;
+    dbo_fault own_fault, *fault; /* the run's; NULL: none */
     dbo_ref_model *model;
     dbo_numeric *numerics; /* (ranks) */
     dbo_numeric_rows *out;
@@ -129,6 +130,12 @@ static dbo_status begin(void *self, dbo_world_rank *rank, dbo_error *err)
     return DBO_OK;
 }
 
+static dbo_status attach_fault(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
+{
+    const numeric_run *w = self;
+    return dbo_fault_attach(w->fault, rank, seam, err);
+}
+
 static dbo_status run(numeric_run *w, dbo_error *err)
 {
     const dbo_numeric_job *job = w->job;
@@ -144,7 +151,8 @@ static dbo_status run(numeric_run *w, dbo_error *err)
                     .cancelled = job->cancelled,
                     .cancelled_arg = job->cancelled_arg},
         .deployment = &w->deployment,
-        .attachments = {{.attach = w->with_dbo ? job->attach : NULL, .self = job->self}},
+        .attachments = {{.attach = attach_fault, .self = w},
+                        {.attach = w->with_dbo ? job->attach : NULL, .self = job->self}},
     };
     const dbo_world_batches batches = {.num_steps = job->num_steps,
                                        .requests = job->requests,
@@ -190,14 +198,20 @@ static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowe
                          .rocm = job->hardware && job->hardware->platform == DBO_PLATFORM_ROCM};
     if (job->fixed)
         w.deployment.model = NULL;
-    if (job->deploy && with_dbo)
-        job->deploy(job->self, &w.deployment);
+    if (job->fault && with_dbo) {
+        w.own_fault = *job->fault;
+        w.fault = &w.own_fault;
+        w.deployment.rules = &w.fault->rules;
+        w.deployment.rules_self = w.fault;
+    }
     w.numerics = calloc(num_ranks, sizeof *w.numerics);
     out->parts = calloc((size_t)job->num_steps * num_ranks, sizeof *out->parts);
     dbo_status status =
         w.numerics && out->parts ? run(&w, err) : dbo_fail_memory(err, "the numeric ranks");
     dbo_ref_model_destroy(w.model);
     free(w.numerics);
+    out->fault_reached = w.fault ? w.fault->reached : 0;
+    dbo_fault_end(w.fault);
     if (status != DBO_OK)
         dbo_numeric_rows_fini(out);
     return status;
@@ -332,6 +346,7 @@ static dbo_status compare_with(const dbo_numeric_job *job, const dbo_numeric_row
     dbo_numeric_rows on;
     DBO_TRY(simulate(job, true, slowed, &on, err));
     dbo_numeric_diff(off, &on, out);
+    out->fault_reached = on.fault_reached;
     dbo_numeric_rows_fini(&on);
     out->slowed = slowed;
     size_t used = strlen(out->sentence);

@@ -20,6 +20,7 @@
 
 #include "core/step/numeric.h"
 #include "lab/experiment/workload.h"
+#include "lab/faults/faults.h"
 #include "sim/hardware.h"
 
 typedef struct dbo_numeric_job {
@@ -33,11 +34,10 @@ typedef struct dbo_numeric_job {
     uint64_t seed;
     dbo_plan_hook hook;        /* sees the programs of every rank and step; prepare NULL: none */
     dbo_plan_hook hook_of_dbo; /* likewise, of the run with DBO alone, after it */
-    /* Of the run with DBO: may change its deployment, see each rank's seam before it is used (to
-     * wrap it); NULL: nobody does. */
-    void (*deploy)(void *self, dbo_deployment *deployment);
+    const dbo_fault *fault;    /* that the run with DBO has; or NULL */
+    /* Of the run with DBO: sees each rank's seam before it is used, to wrap it; or NULL. */
     dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
-    void *self; /* of both */
+    void *self;
     /* Compared once more, if nothing differs, with the experts of the last rank so many times as
      * slow: in another order of completion, which makes other races visible. 0: not. */
     uint32_t slowness;
@@ -58,6 +58,7 @@ typedef struct dbo_numeric_part {
 
 typedef struct dbo_numeric_rows {
     uint32_t num_steps, num_ranks, num_layers, hidden, vocab;
+    uint64_t fault_reached;  /* how often the fault made a difference */
     dbo_numeric_part *parts; /* (num_steps, num_ranks) */
 } dbo_numeric_rows;
 
@@ -70,6 +71,7 @@ typedef struct dbo_numeric_report {
     bool differs;
     uint64_t num_tokens, num_differing; /* over all steps and ranks */
     uint32_t num_split;                 /* steps of a rank that ran as ubatches */
+    uint64_t fault_reached;             /* how often the fault made a difference */
     bool slowed;                        /* it took slow experts to differ */
     /* the first difference: the earliest step, in it the first layer to make a row that differs
      * (num_layers: the head), the lowest rank, the first token */

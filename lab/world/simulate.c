@@ -3,7 +3,6 @@
 
 #include "core/base/prng.h"
 #include "core/base/units.h"
-#include "core/step/fault_seam.h"
 #include "lab/experiment/fixed_costs.h"
 #include "lab/world/cost_probe.h"
 #include "sim/sim.h"
@@ -23,7 +22,6 @@ typedef struct class_state {
     dbo_rank rank;
     dbo_runner runner;
     dbo_cost_probe probe;
-    dbo_fault_seam machine;
     dbo_step_result result;
     uint32_t logical; /* the first rank that it stands for */
 } class_state;
@@ -33,7 +31,7 @@ struct simulation {
     dbo_config config;
     dbo_hardware hardware;
     dbo_layer_costs fixed;
-    dbo_fault fault;
+    dbo_fault own_fault, *fault; /* the run's; NULL: none */
     dbo_deployment deployment;
     const dbo_simulate_options *options; /* of the run with DBO; else none */
     dbo_sim *sim;
@@ -54,14 +52,10 @@ static const dbo_workload *batch_of(const dbo_experiment *e, uint32_t step)
     return step < e->num_before ? &e->before[step] : &e->batch;
 }
 
-/* Is the rank late, or at fault, alone? */
 static bool stands_out(const simulation *s, uint32_t rank)
 {
-    const dbo_fault *fault = s->deployment.fault;
-    if (s->options->late_ns > 0 && rank == s->options->late_rank)
-        return true;
-    return (dbo_fault_is(fault, DBO_FAULT_LATE_RANK) || dbo_fault_is(fault, DBO_FAULT_VOTE_SKIP)) &&
-           rank == fault->rank;
+    return (s->options->late_ns > 0 && rank == s->options->late_rank) ||
+           dbo_fault_stands_out(s->fault, rank);
 }
 
 static bool are_alike(const simulation *s, uint32_t a, uint32_t b)
@@ -106,24 +100,13 @@ static int64_t exchange_ns(const simulation *s)
     return 2 * hops * EXCHANGE_HOP_NS;
 }
 
-/* Machines that are set up wrongly. */
-static void break_hardware(simulation *s)
+static void install_fault(simulation *s)
 {
-    dbo_hardware *h = &s->hardware;
-    if (s->deployment.fault && h->comm_needs_sms &&
-        dbo_fault_is(s->deployment.fault, DBO_FAULT_NO_SM_PARTITION))
-        h->comm_sms = h->sms;
-    if (h->ll_sms != 0 && s->config.all2all_backend != DBO_BACKEND_HT &&
-        dbo_fault_strikes(s->deployment.fault, DBO_FAULT_LL_ALL_SMS))
-        h->ll_sms = 0;
-}
-
-static dbo_fault *fault_of(simulation *s, bool with_dbo)
-{
-    if (!with_dbo || !s->experiment->has_fault)
-        return NULL;
-    s->fault = s->experiment->fault;
-    return s->options->fault ? s->options->fault : &s->fault;
+    s->own_fault = s->experiment->fault;
+    s->fault = &s->own_fault;
+    s->deployment.rules = &s->fault->rules;
+    s->deployment.rules_self = s->fault;
+    dbo_fault_set_up(s->fault, &s->config, &s->hardware);
 }
 
 /* An op that no cost is given for does not exist, rather than take no time. A0, where a layer
@@ -166,10 +149,10 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .ep_size = experiment->ep_size,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,
         .io = s->options->io,
-        .fault = fault_of(s, with_dbo),
         .log = s->options->log,
     };
-    break_hardware(s);
+    if (with_dbo && experiment->has_fault)
+        install_fault(s);
 }
 
 /* ---- the run ---- */
@@ -177,11 +160,9 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
 /* How late a rank comes, as options, a fault and its seed say. */
 static int64_t lateness_ns(const simulation *s, uint32_t index)
 {
-    const dbo_fault *fault = s->deployment.fault;
     uint32_t rank = s->classes[index].logical;
     int64_t ns = s->options->late_ns > 0 && rank == s->options->late_rank ? s->options->late_ns : 0;
-    if (dbo_fault_is(fault, DBO_FAULT_LATE_RANK) && rank == fault->rank)
-        ns += (int64_t)fault->late_us * DBO_NS_PER_US;
+    ns += (int64_t)dbo_fault_late_us(s->fault, rank) * DBO_NS_PER_US;
     uint64_t most_ns = (uint64_t)dbo_ns_from_us(s->experiment->batch.jitter_us);
     dbo_prng prng;
     dbo_prng_init(&prng, s->experiment->seed, index);
@@ -198,9 +179,8 @@ static dbo_status delay(void *self, const dbo_step_view *step, dbo_plan *plan, d
     simulation *s = c->simulation;
     if (step->step != num_before(s->experiment))
         return DBO_OK;
-    if (dbo_fault_is(s->deployment.fault, DBO_FAULT_LATE_RANK) &&
-        c->logical == s->deployment.fault->rank)
-        s->deployment.fault->reached++;
+    if (dbo_fault_late_us(s->fault, c->logical) > 0)
+        s->fault->reached++;
     dbo_sim_delay(s->sim, c->rank.id, lateness_ns(s, c->rank.id));
     return DBO_OK;
 }
@@ -237,7 +217,7 @@ static dbo_status rank_main(void *arg, uint32_t index, dbo_error *err)
     class_state *c = &s->classes[index];
     dbo_seam seam;
     dbo_sim_seam(s->sim, index, &seam);
-    dbo_fault_seam_wrap(&c->machine, s->deployment.fault, &seam);
+    DBO_TRY(dbo_fault_attach(s->fault, index, &seam, err));
     if (s->options->attach)
         DBO_TRY(s->options->attach(s->options->attach_self, index, &seam, err));
     dbo_cost_probe_wrap(&c->probe, &seam, &s->hardware, s->experiment->ep_size,
@@ -290,6 +270,7 @@ static void simulation_fini(simulation *s)
         dbo_rank_fini(&s->classes[c].rank);
     }
     dbo_sim_destroy(s->sim);
+    dbo_fault_end(s->fault);
     free(s->classes);
 }
 
@@ -297,7 +278,7 @@ static void simulation_fini(simulation *s)
 static dbo_status copy_vote(const simulation *s, dbo_simulated *out, dbo_error *err)
 {
     const dbo_runner *runner = &s->classes[0].runner;
-    size_t ranks = s->config.data_parallel_size, rows = (size_t)dbo_vote_rows(&runner->rules);
+    size_t ranks = s->config.data_parallel_size, rows = (size_t)dbo_vote_rows(&runner->setup.vote);
     out->vote_rows = (uint32_t)rows;
     out->vote = calloc(ranks * rows, sizeof *out->vote);
     out->across_dp = calloc(ranks, sizeof *out->across_dp);
@@ -305,7 +286,9 @@ static dbo_status copy_vote(const simulation *s, dbo_simulated *out, dbo_error *
         return dbo_fail_memory(err, "the vote");
     memcpy(out->vote, runner->matrix, ranks * rows * sizeof *out->vote);
     memcpy(out->across_dp, runner->across_dp, ranks * sizeof *out->across_dp);
-    out->caps = runner->caps;
+    out->caps = runner->setup.caps;
+    out->turns = dbo_executor_rules(s->classes[0].rank.executor);
+    out->comm_sms = runner->wrapper.sms.comm;
     return DBO_OK;
 }
 
@@ -358,6 +341,7 @@ static dbo_status run_one(const dbo_experiment *experiment, const dbo_simulate_o
         status = run(&s, options, out, err);
     if (status == DBO_OK)
         status = collect(&s, shown, out, err);
+    out->fault_reached = s.fault ? s.fault->reached : 0;
     simulation_fini(&s);
     return status;
 }
@@ -480,7 +464,10 @@ dbo_status dbo_simulated_plan(const dbo_experiment *experiment, const dbo_simula
     const dbo_simulate_options options = {0};
     prepare(&s, experiment, true, &options);
     s.deployment.io = true; /* whoever looks at a program wants to see it */
-    return dbo_plan_build(out, &s.deployment, &result_of(run, rank)->cut, &run->caps, err);
+    dbo_status status =
+        dbo_plan_build(out, &s.deployment, &result_of(run, rank)->cut, &run->caps, err);
+    dbo_fault_end(s.fault);
+    return status;
 }
 
 dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,

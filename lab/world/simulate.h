@@ -27,8 +27,7 @@ typedef struct dbo_simulate_options {
     void *cancelled_arg;
     const dbo_log *log; /* of the run with DBO; NULL: silent */
     /* ---- of the run with DBO, for who checks it ---- */
-    dbo_fault *fault; /* instead of a copy of the experiment's, to see whether it was reached */
-    bool io;          /* ops and transfers say what they touch */
+    bool io; /* ops and transfers say what they touch */
     /* Sees the seam of each simulated rank before it is used, and may wrap it; or NULL. */
     dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);
     void *attach_self;
@@ -60,6 +59,9 @@ typedef struct dbo_simulated {
     dbo_cost_sums sums;       /* of the shown rank */
     dbo_metrics metrics;      /* of the shown rank */
     dbo_a2a_caps caps;
+    uint32_t comm_sms;      /* kept for transfers while ubatches run */
+    dbo_ring_rules turns;   /* how ubatches pass them */
+    uint64_t fault_reached; /* how often the experiment's fault made a difference */
     uint32_t vote_rows;
     int32_t *vote;       /* (vote_rows, dp size) the last vote */
     int32_t *across_dp;  /* (dp size) what each rank runs */

@@ -1,6 +1,6 @@
 /* test_faults.c: every fault on its own scene: what comes of it is what the table says, and without
  * it nothing is found. By the built command, as a person would. */
-#include "core/step/faults.h"
+#include "lab/faults/faults.h"
 #include "lab/files/json.h"
 #include "tests/support/command.h"
 

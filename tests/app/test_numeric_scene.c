@@ -146,12 +146,7 @@ static dbo_status shorten(void *self, const dbo_step_view *step, dbo_plan *plan,
     return DBO_OK;
 }
 
-static void deploy(void *fault, dbo_deployment *deployment)
-{
-    deployment->fault = fault;
-}
-
-static void broken_decode(loaded *l, dbo_plan_hook hook, dbo_fault *fault,
+static void broken_decode(loaded *l, dbo_plan_hook hook, const dbo_fault *fault,
                           dbo_numeric_report *report)
 {
     static const char *const sets[MAX_SETS] = {"nodes=1", "gpus_per_node=2", "data_parallel_size=2",
@@ -161,8 +156,7 @@ static void broken_decode(loaded *l, dbo_plan_hook hook, dbo_fault *fault,
     if (dbo_numeric_scene_init(&l->scene, &l->experiment, 2, &err) != DBO_OK)
         fail_msg("%s", err.message);
     l->scene.job.hook_of_dbo = hook;
-    l->scene.job.deploy = deploy;
-    l->scene.job.self = fault;
+    l->scene.job.fault = fault;
     if (dbo_numeric_compare(&l->scene.job, report, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_true(report->differs);
@@ -184,9 +178,10 @@ static void defects_are_placed(void **state)
     assert_int_equal(report.layer, 0);
     assert_int_equal(report.token, 0);
     assert_true(report.num_differing > 0);
-    dbo_fault stale = {.id = DBO_FAULT_REPLAY_STALE_INPUT}; /* step 1 runs on step 0's tokens */
+    dbo_fault stale; /* step 1 runs on step 0's tokens */
+    assert_int_equal(dbo_fault_parse(&stale, "replay-stale-input", NULL), DBO_OK);
     broken_decode(l, (dbo_plan_hook){0}, &stale, &report);
-    assert_int_equal(stale.reached, 2);
+    assert_int_equal(report.fault_reached, 2);
     assert_int_equal(report.step, 1);
     assert_int_equal(report.layer, 0);
     free(l);

@@ -246,14 +246,15 @@ static void uneven_yields(void **state)
 }
 
 /* Contexts are used again, with other counts, after success, failure and deadlock. */
-static uint32_t random_plans(dbo_executor *executor, uint64_t seed, uint32_t rounds, bool parks)
+static uint32_t random_plans(dbo_executor *executor, uint64_t seed, uint32_t rounds, bool parks,
+                             uint32_t fewest)
 {
     dbo_prng prng;
     dbo_error err;
     uint32_t failures = 0;
     dbo_prng_init(&prng, seed, 0);
     for (uint32_t round = 0; round < rounds; round++) {
-        plan p = even(1 + (uint32_t)dbo_prng_below(&prng, MAX_UBATCHES),
+        plan p = even(fewest + (uint32_t)dbo_prng_below(&prng, MAX_UBATCHES + 1 - fewest),
                       (uint32_t)dbo_prng_below(&prng, 8));
         p.parks = parks;
         for (uint32_t i = 0; i < p.count; i++) {
@@ -275,7 +276,7 @@ static void any_plan_in_any_order(void **state)
     for (int k = 0; k < 2; k++) {
         dbo_context *self;
         dbo_executor *executor = open_executor(kinds[k], &self);
-        failures[k] = random_plans(executor, 7, 400, false);
+        failures[k] = random_plans(executor, 7, 400, false, 1);
         close_executor(executor, self);
     }
     assert_int_equal(failures[0], failures[1]);
@@ -291,9 +292,9 @@ static void a_failure_that_releases_nobody(void **state)
     dbo_error err;
     for (int k = 0; k < 2; k++) {
         dbo_context *self;
-        uint64_t times = 0;
         dbo_executor *executor = open_executor(kinds[k], &self);
-        dbo_executor_park_siblings(executor, &times);
+        assert_false(dbo_executor_rules(executor).parks);
+        dbo_executor_set_rules(executor, (dbo_ring_rules){.parks = true});
         for (uint32_t count = 2; count <= 3; count++)
             for (uint32_t failing = 0; failing < count; failing++)
                 for (uint32_t turn = 0; turn < 3; turn++) {
@@ -312,7 +313,7 @@ static void a_failure_that_releases_nobody(void **state)
                     if (!strstr(err.message, words))
                         fail_msg("'%s' lacks '%s'", err.message, words);
                 }
-        assert_int_equal(times, 2 * 3 + 3 * 3 - 2);
+        assert_int_equal(dbo_executor_num_parked(executor), 2 * 3 + 3 * 3 - 2);
         plan p = even(4, 2);
         p.parks = true;
         p.fail_at[1] = 1;
@@ -322,13 +323,38 @@ static void a_failure_that_releases_nobody(void **state)
                             "siblings: ubatch 0, 2, 3 waits for a turn that nobody will give");
         assert_string_equal(err.hint,
                             "Release all siblings when one fails, and return the first error.");
-        assert_in_range(random_plans(executor, 9, 200, true), 50, 150);
-        dbo_executor_park_siblings(executor, NULL);
+        assert_in_range(random_plans(executor, 9, 200, true, 1), 50, 150);
+        assert_true(dbo_executor_rules(executor).parks);
+        dbo_executor_set_rules(executor, (dbo_ring_rules){0});
         p.parks = false;
         check(executor, &p, &err);
         assert_string_equal(err.message, "ubatch 1: no paper at turn 1");
         close_executor(executor, self);
     }
+}
+
+/* Under the executor's lock it does no harm to clear an event late, unless it is the one that was
+ * just signalled. */
+static void late_clears_under_one_lock(void **state)
+{
+    (void)state;
+    uint32_t failures[2];
+    for (int k = 0; k < 2; k++) {
+        dbo_context *self;
+        dbo_executor *executor = open_executor(kinds[k], &self);
+        dbo_executor_set_rules(executor, (dbo_ring_rules){.clears_late = true});
+        failures[k] = random_plans(executor, 7, 400, false, 2);
+        assert_true(dbo_executor_rules(executor).clears_late);
+        if (kinds[k] == DBO_CONTEXT_THREAD) {
+            plan alone = even(1, 1), got = alone;
+            dbo_error err = {0};
+            got.executor = executor;
+            assert_int_equal(dbo_executor_run(executor, 1, body, &got, &err), DBO_DEADLOCK);
+        }
+        close_executor(executor, self);
+    }
+    assert_int_equal(failures[0], failures[1]);
+    assert_in_range(failures[0], 100, 300);
 }
 
 static void refusals(void **state)
@@ -377,6 +403,7 @@ int main(void)
         cmocka_unit_test(uneven_yields),
         cmocka_unit_test(any_plan_in_any_order),
         cmocka_unit_test(a_failure_that_releases_nobody),
+        cmocka_unit_test(late_clears_under_one_lock),
         cmocka_unit_test(refusals),
         cmocka_unit_test(adoption_nests),
     };

@@ -149,12 +149,12 @@ static void go_wrong(dbo_protocol_options *o, fault what)
 {
     dbo_protocol_program *first = &o->programs[0], *last = &o->programs[o->num_ubatches - 1];
     if (what == LOST_WAKEUP)
-        o->mutant = DBO_PROTOCOL_LATE_CLEAR;
+        o->rules.clears_late = true;
     if (what == UNEVEN_YIELDS)
         assert_int_equal(dbo_protocol_add(last, DBO_PROTOCOL_YIELD), DBO_OK);
     if (what != PARKED_SIBLINGS)
         return;
-    o->mutant = DBO_PROTOCOL_PARK_SIBLINGS;
+    o->rules.parks = true;
     for (first->num = 0; first->codes[first->num] != DBO_PROTOCOL_YIELD;)
         first->num++;
     first->codes[++first->num] = DBO_PROTOCOL_FAIL;
@@ -196,7 +196,7 @@ static void the_three_faults(void **state)
         dbo_protocol_options o;
         dbo_protocol_options_init(&o, count);
         go_wrong(&o, PARKED_SIBLINGS);
-        o.mutant = DBO_PROTOCOL_FAITHFUL;
+        o.rules.parks = false;
         holds(&o, DBO_IO);
     }
 }

@@ -67,7 +67,6 @@ typedef struct verdict {
 } verdict;
 
 static const verdict verdicts[] = {
-    {DBO_PROTOCOL_LATE_CLEAR, YIELD, DBO_PROTOCOL_LOST_WAKEUP, NULL},
     {DBO_PROTOCOL_LATE_CLEAR_LOCKED, 0, DBO_PROTOCOL_SOUND,
      "signal and clear are one critical section: nobody can signal between them"},
     {DBO_PROTOCOL_GAP, 0, DBO_PROTOCOL_SOUND,
@@ -92,7 +91,6 @@ static const verdict verdicts[] = {
     {DBO_PROTOCOL_DROP_END_WATCH, IN(UNEVEN_3), DBO_PROTOCOL_HANG,
      "of two, whoever ends leaves at most one, and signals it"},
     {DBO_PROTOCOL_DROP_ABORT, ERRORS, DBO_PROTOCOL_DEADLOCK, NULL},
-    {DBO_PROTOCOL_PARK_SIBLINGS, ERRORS, DBO_PROTOCOL_DEADLOCK, NULL},
     {DBO_PROTOCOL_ABORT_SIGNALS, ERRORS | IN(NO_THREAD_3), DBO_PROTOCOL_HANG, NULL},
     {DBO_PROTOCOL_RELEASE_ONCE, IN(ERROR_3) | IN(STUBBORN_3) | IN(NO_THREAD_3), DBO_PROTOCOL_HANG,
      "of two, one failure leaves one to be released"},

@@ -14,7 +14,7 @@
  *
  *     dbo_protocol_options options;
  *     dbo_protocol_options_init(&options, 2);           a ping-pong of two with hooks
- *     options.mutant = DBO_PROTOCOL_LATE_CLEAR;         none: the protocol as it is
+ *     options.rules = dbo_executor_rules(executor);     none: the protocol as it is
  *     DBO_TRY(dbo_protocol_explore(&options, &result, err));
  *     if (result.finding != DBO_PROTOCOL_SOUND)
  *         dbo_protocol_print(&options, &result, &out);  the interleaving, a line a step
@@ -29,6 +29,7 @@
 #include "core/base/status.h"
 #include "core/base/strbuf.h"
 #include "core/program/program.h"
+#include "core/turn/ring.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,41 +61,39 @@
     X(DBO_PROTOCOL_ERROR, "error", "the run returns something else than the first failure")     \
     X(DBO_PROTOCOL_OUTCOME, "outcome", "what the run returns depends on the order of steps")
 
-/* Wrong variants, for faults and to test the explorer. X(enumerator, name, text) */
-#define DBO_PROTOCOL_MUTANT_MAP(X)                                                                 \
-    X(DBO_PROTOCOL_FAITHFUL, "none", "as it is")                                                   \
-    X(DBO_PROTOCOL_LATE_CLEAR, "late-clear", "clears its event after signalling, each on its own") \
-    X(DBO_PROTOCOL_LATE_CLEAR_LOCKED, "late-clear-locked", "the same under one lock")              \
-    X(DBO_PROTOCOL_GAP, "gap", "lets go of the lock between signal and wait")                      \
-    X(DBO_PROTOCOL_KEEP_EVENT, "keep-event", "does not clear its event")                           \
-    X(DBO_PROTOCOL_DROP_SIGNAL, "drop-signal", "hands off without setting the event")              \
-    X(DBO_PROTOCOL_DROP_WAKE, "drop-wake", "sets the event without waking")                        \
-    X(DBO_PROTOCOL_WAIT_FIRST, "wait-first", "waits before it signals")                            \
-    X(DBO_PROTOCOL_SIGNAL_PREVIOUS, "signal-previous", "signals the one before")                   \
-    X(DBO_PROTOCOL_DROP_PASS_WATCH, "drop-pass-watch", "waits without a look at who is left")      \
-    X(DBO_PROTOCOL_DROP_ABORT_CHECK, "drop-abort-check", "hands off although the run is aborted")  \
-    X(DBO_PROTOCOL_DROP_BATON_CHECK, "drop-baton-check", "does not look for a second baton")       \
-    X(DBO_PROTOCOL_DROP_END_SIGNAL, "drop-end-signal", "ends without a signal")                    \
-    X(DBO_PROTOCOL_DROP_END_WAKE, "drop-end-wake", "ends, sets the event, does not wake")          \
-    X(DBO_PROTOCOL_DROP_DONE, "drop-done", "ends without saying so")                               \
-    X(DBO_PROTOCOL_DROP_END_WATCH, "drop-end-watch", "ends without a look at who is left")         \
-    X(DBO_PROTOCOL_DROP_ABORT, "drop-abort", "fails like one that ends")                           \
-    X(DBO_PROTOCOL_PARK_SIBLINGS, "park-siblings", "fails and tells nobody")                       \
-    X(DBO_PROTOCOL_ABORT_SIGNALS, "abort-signals", "after a failure signals the next, no more")    \
-    X(DBO_PROTOCOL_RELEASE_ONCE, "release-once", "only the failure releases, not those released")  \
-    X(DBO_PROTOCOL_RELEASE_ALL, "release-all", "a failure releases all at once")                   \
-    X(DBO_PROTOCOL_RELEASE_QUIETLY, "release-quietly", "releases without waking")                  \
-    X(DBO_PROTOCOL_IGNORE_RELEASE, "ignore-release", "runs on once it sees that all is aborted")   \
-    X(DBO_PROTOCOL_STUCK_QUIETLY, "stuck-quietly", "notes a deadlock, releases nobody")            \
-    X(DBO_PROTOCOL_EVERY_FAILURE, "every-failure", "later failures replace the first")             \
-    X(DBO_PROTOCOL_SKIP_BARRIER, "skip-barrier", "gives the first baton before all are there")     \
-    X(DBO_PROTOCOL_WATCH_ARRIVAL, "watch-arrival", "looks for a deadlock at the barrier, too")     \
-    X(DBO_PROTOCOL_DROP_ARRIVAL, "drop-arrival", "arrives without waking the runner")              \
-    X(DBO_PROTOCOL_DROP_FIRST_WAKE, "drop-first-wake", "gives the first baton without waking")     \
-    X(DBO_PROTOCOL_BEGIN_LAST, "begin-last", "gives the first baton to the last")                  \
-    X(DBO_PROTOCOL_NO_RECHECK, "no-recheck", "takes a wake-up for a turn")                         \
-    X(DBO_PROTOCOL_KEEP_HOOK, "keep-hook", "runs a hook and leaves it set")                        \
-    X(DBO_PROTOCOL_DROP_EXIT_HOOK, "drop-exit-hook", "ends without running its hook")              \
+/* Wrong variants, to test the explorer. X(enumerator, name, text) */
+#define DBO_PROTOCOL_MUTANT_MAP(X)                                                                \
+    X(DBO_PROTOCOL_FAITHFUL, "none", "as it is")                                                  \
+    X(DBO_PROTOCOL_LATE_CLEAR_LOCKED, "late-clear-locked", "the same under one lock")             \
+    X(DBO_PROTOCOL_GAP, "gap", "lets go of the lock between signal and wait")                     \
+    X(DBO_PROTOCOL_KEEP_EVENT, "keep-event", "does not clear its event")                          \
+    X(DBO_PROTOCOL_DROP_SIGNAL, "drop-signal", "hands off without setting the event")             \
+    X(DBO_PROTOCOL_DROP_WAKE, "drop-wake", "sets the event without waking")                       \
+    X(DBO_PROTOCOL_WAIT_FIRST, "wait-first", "waits before it signals")                           \
+    X(DBO_PROTOCOL_SIGNAL_PREVIOUS, "signal-previous", "signals the one before")                  \
+    X(DBO_PROTOCOL_DROP_PASS_WATCH, "drop-pass-watch", "waits without a look at who is left")     \
+    X(DBO_PROTOCOL_DROP_ABORT_CHECK, "drop-abort-check", "hands off although the run is aborted") \
+    X(DBO_PROTOCOL_DROP_BATON_CHECK, "drop-baton-check", "does not look for a second baton")      \
+    X(DBO_PROTOCOL_DROP_END_SIGNAL, "drop-end-signal", "ends without a signal")                   \
+    X(DBO_PROTOCOL_DROP_END_WAKE, "drop-end-wake", "ends, sets the event, does not wake")         \
+    X(DBO_PROTOCOL_DROP_DONE, "drop-done", "ends without saying so")                              \
+    X(DBO_PROTOCOL_DROP_END_WATCH, "drop-end-watch", "ends without a look at who is left")        \
+    X(DBO_PROTOCOL_DROP_ABORT, "drop-abort", "fails like one that ends")                          \
+    X(DBO_PROTOCOL_ABORT_SIGNALS, "abort-signals", "after a failure signals the next, no more")   \
+    X(DBO_PROTOCOL_RELEASE_ONCE, "release-once", "only the failure releases, not those released") \
+    X(DBO_PROTOCOL_RELEASE_ALL, "release-all", "a failure releases all at once")                  \
+    X(DBO_PROTOCOL_RELEASE_QUIETLY, "release-quietly", "releases without waking")                 \
+    X(DBO_PROTOCOL_IGNORE_RELEASE, "ignore-release", "runs on once it sees that all is aborted")  \
+    X(DBO_PROTOCOL_STUCK_QUIETLY, "stuck-quietly", "notes a deadlock, releases nobody")           \
+    X(DBO_PROTOCOL_EVERY_FAILURE, "every-failure", "later failures replace the first")            \
+    X(DBO_PROTOCOL_SKIP_BARRIER, "skip-barrier", "gives the first baton before all are there")    \
+    X(DBO_PROTOCOL_WATCH_ARRIVAL, "watch-arrival", "looks for a deadlock at the barrier, too")    \
+    X(DBO_PROTOCOL_DROP_ARRIVAL, "drop-arrival", "arrives without waking the runner")             \
+    X(DBO_PROTOCOL_DROP_FIRST_WAKE, "drop-first-wake", "gives the first baton without waking")    \
+    X(DBO_PROTOCOL_BEGIN_LAST, "begin-last", "gives the first baton to the last")                 \
+    X(DBO_PROTOCOL_NO_RECHECK, "no-recheck", "takes a wake-up for a turn")                        \
+    X(DBO_PROTOCOL_KEEP_HOOK, "keep-hook", "runs a hook and leaves it set")                       \
+    X(DBO_PROTOCOL_DROP_EXIT_HOOK, "drop-exit-hook", "ends without running its hook")             \
     X(DBO_PROTOCOL_LATE_EXIT_HOOK, "late-exit-hook", "runs its last hook after the signal")
 
 #define DBO_PROTOCOL_FIRST(enumerator, ...) enumerator,
@@ -119,6 +118,8 @@ typedef struct dbo_protocol_options {
     dbo_protocol_program programs[DBO_PROTOCOL_MAX_UBATCHES];
     uint32_t started; /* threads that the system gives; fewer than num_ubatches: the run fails */
     bool stubborn;    /* bodies go on after DBO_ABORTED instead of returning */
+    dbo_ring_rules rules; /* of the executor: the right ones unless set after init. A late clear is
+                           * explored as a critical section of its own. */
     dbo_protocol_mutant mutant;
     uint32_t ignore;     /* bits 1 << finding: go on past these */
     uint32_t max_states; /* DBO_LIMIT beyond; about 60 bytes each */

@@ -36,7 +36,7 @@ dbo_ring dbo_protocol_ring(const dbo_protocol_options *o, const protocol_state *
                       .released = s->released,
                       .arrived = s->arrived,
                       .aborted = s->aborted,
-                      .parks = o->mutant == DBO_PROTOCOL_PARK_SIBLINGS};
+                      .rules = o->rules};
 }
 
 static void put_ring(protocol_state *s, const dbo_ring *ring)
@@ -335,7 +335,7 @@ static bool pass(move *m, uint32_t me)
     }
     if (step.status != DBO_OK)
         return go(m, me, AT_TURN_UNLOCK);
-    bool gap = m->o->mutant == DBO_PROTOCOL_LATE_CLEAR || m->o->mutant == DBO_PROTOCOL_GAP;
+    bool gap = ring.rules.clears_late || m->o->mutant == DBO_PROTOCOL_GAP;
     return go(m, me, gap ? AT_GAP_UNLOCK : AT_TEST);
 }
 
@@ -383,12 +383,9 @@ static bool gap(move *m, uint32_t me)
     protocol_state *s = m->s;
     dbo_ring ring = dbo_protocol_ring(m->o, s);
     dbo_ring_step step = {0};
-    if (m->o->mutant == DBO_PROTOCOL_LATE_CLEAR) {
+    if (ring.rules.clears_late)
         s->lost |= (uint8_t)(ring.event & s->unseen & bit(me));
-        ring.event &= ~dbo_ring_bit(me);
-    }
-    ring.waiting |= dbo_ring_bit(me);
-    dbo_ring_watch(&ring, &step);
+    dbo_ring_stay(&ring, me, &step);
     carry_out(m, &ring, step);
     return go(m, me, AT_TEST);
 }

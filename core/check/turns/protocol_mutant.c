@@ -36,8 +36,7 @@ dbo_status dbo_protocol_take(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_
 {
     uint32_t event = ring->event;
     dbo_status status = dbo_ring_take(ring, me);
-    if (mutant == DBO_PROTOCOL_KEEP_EVENT || mutant == DBO_PROTOCOL_LATE_CLEAR ||
-        mutant == DBO_PROTOCOL_LATE_CLEAR_LOCKED)
+    if (mutant == DBO_PROTOCOL_KEEP_EVENT || mutant == DBO_PROTOCOL_LATE_CLEAR_LOCKED)
         ring->event = event;
     return status;
 }
@@ -53,11 +52,11 @@ static void watch(dbo_protocol_mutant mutant, dbo_ring *ring, dbo_ring_step *ste
 /* dbo_ring_pass */
 dbo_ring_step dbo_protocol_pass(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me)
 {
-    bool late = mutant == DBO_PROTOCOL_LATE_CLEAR || mutant == DBO_PROTOCOL_LATE_CLEAR_LOCKED;
-    bool gap = mutant == DBO_PROTOCOL_LATE_CLEAR || mutant == DBO_PROTOCOL_GAP;
+    bool late = mutant == DBO_PROTOCOL_LATE_CLEAR_LOCKED;
+    bool gap = mutant == DBO_PROTOCOL_GAP;
     dbo_ring_step step = {0};
     if (mutant == DBO_PROTOCOL_FAITHFUL)
-        return dbo_ring_pass(ring, me);
+        return ring->rules.clears_late ? dbo_ring_give(ring, me) : dbo_ring_pass(ring, me);
     if (ring->aborted && mutant != DBO_PROTOCOL_DROP_ABORT_CHECK) {
         step.status = DBO_ABORTED;
         return step;
@@ -103,8 +102,8 @@ static uint32_t release(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me,
 dbo_ring_step dbo_protocol_end(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me, bool failed)
 {
     dbo_ring_step step = {0};
-    if (mutant == DBO_PROTOCOL_FAITHFUL || mutant == DBO_PROTOCOL_PARK_SIBLINGS)
-        return dbo_ring_end(ring, me, failed); /* the product's own way to be wrong */
+    if (mutant == DBO_PROTOCOL_FAITHFUL)
+        return dbo_ring_end(ring, me, failed);
     if (mutant != DBO_PROTOCOL_DROP_DONE)
         ring->done |= dbo_ring_bit(me);
     bool first = false;

@@ -178,15 +178,14 @@ static const char *words_of(const dbo_protocol_options *o, const dbo_protocol_st
     case AT_TEST: return asleep ? "its turn is not there: sleeps" : "its turn is there";
     case AT_PASS: return aborts ? "signals the next; all wait: deadlock" : "signals the next";
     case AT_END:
-        if (aborts && o->mutant == DBO_PROTOCOL_PARK_SIBLINGS)
+        if (aborts && o->rules.parks)
             return "fails, tells nobody; all wait: deadlock";
         return step->aborted ? "ends, releases the next" : "ends, signals the next";
     case AT_TAKE: return step->event & 1u << step->thread ? "keeps its event" : "clears its event";
     case AT_GAP:
         if (aborts)
             return "begins to wait; all wait: deadlock";
-        return o->mutant == DBO_PROTOCOL_LATE_CLEAR ? "clears its event, begins to wait"
-                                                    : "begins to wait";
+        return o->rules.clears_late ? "clears its event, begins to wait" : "begins to wait";
     default: return dbo_protocol_place_words(step->place);
     }
 }

@@ -1,0 +1,193 @@
+/* faults.c: the table of faults, faults as text, and what a run keeps of its own. */
+#include "lab/faults/faults.h"
+
+#include "core/base/suggest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *what;
+    uint32_t outcome;
+    const dbo_fault_kind *kind;
+} faults[DBO_FAULT_COUNT] = {
+#define FAULT_ROW(enumerator, symbol, name, outcome, what) \
+    {name, what, outcome, &dbo_fault_##symbol},
+    DBO_FAULT_MAP(FAULT_ROW)
+#undef FAULT_ROW
+};
+
+dbo_fault_info dbo_fault_describe(dbo_fault_id id)
+{
+    return (dbo_fault_info){faults[id].name, faults[id].what, faults[id].outcome};
+}
+
+bool dbo_fault_parameter(dbo_fault_id id, uint32_t index, const char **name, uint32_t *value)
+{
+    const dbo_fault_setting *s = &faults[id].kind->settings[index];
+    if (index >= DBO_FAULT_SETTINGS || !s->name)
+        return false;
+    *name = s->name;
+    *value = s->value;
+    return true;
+}
+
+/* ---- as text ---- */
+
+static uint32_t *value_of(dbo_fault *fault, const dbo_fault_setting *setting)
+{
+    return (uint32_t *)((char *)fault + setting->offset);
+}
+
+static dbo_status unknown_name(const char *name, dbo_error *err)
+{
+    dbo_suggestion near = dbo_suggest_begin(name);
+    for (size_t i = 0; i < DBO_FAULT_COUNT; i++)
+        dbo_suggest_offer(&near, faults[i].name);
+    if (near.nearest)
+        return dbo_fail(err, DBO_INVALID, NULL, "no fault '%s', did you mean '%s'?", name,
+                        near.nearest);
+    return dbo_fail(err, DBO_INVALID, "dbo faults lists them.", "no fault '%s'", name);
+}
+
+static dbo_status unknown_parameter(dbo_fault_id id, const char *key, dbo_error *err)
+{
+    char takes[64] = "no parameters";
+    const char *name;
+    uint32_t value;
+    size_t used = 0;
+    for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++)
+        used +=
+            (size_t)snprintf(takes + used, sizeof takes - used, "%s%s", i > 0 ? ", " : "", name);
+    return dbo_fail(err, DBO_INVALID, NULL, "fault %s takes %s, not '%s'", faults[id].name, takes,
+                    key);
+}
+
+/* "rank=1" of length `length`. */
+static dbo_status parse_one(dbo_fault *fault, const char *text, size_t length, dbo_error *err)
+{
+    char word[64];
+    unsigned value = 0;
+    int end = 0;
+    snprintf(word, sizeof word, "%.*s", (int)length, text);
+    size_t key = strcspn(word, "=");
+    for (size_t i = 0; i < DBO_FAULT_SETTINGS && fault->kind->settings[i].name; i++) {
+        const dbo_fault_setting *s = &fault->kind->settings[i];
+        if (strlen(s->name) != key || strncmp(s->name, word, key) != 0)
+            continue;
+        if (strlen(word) > key + 9 || sscanf(word + key, "=%u%n", &value, &end) != 1 ||
+            word[key + (size_t)end] != '\0' || value > s->max)
+            return dbo_fail(err, DBO_INVALID, NULL, "%s of fault %s is an integer from 0 to %u",
+                            s->name, faults[fault->id].name, s->max);
+        *value_of(fault, s) = value;
+        return DBO_OK;
+    }
+    word[key] = '\0';
+    return unknown_parameter(fault->id, word, err);
+}
+
+/* The engine's rules, but for those that the kind has. */
+static dbo_step_rules rules_of(const dbo_fault_kind *kind)
+{
+    dbo_step_rules rules = dbo_step_rules_default;
+#define TAKE(slot)        \
+    if (kind->rules.slot) \
+        rules.slot = kind->rules.slot;
+    TAKE(setup)
+    TAKE(entry)
+    TAKE(decision)
+    TAKE(cut)
+    TAKE(costs)
+    TAKE(program)
+    TAKE(takes_inputs)
+    TAKE(find_graph)
+    TAKE(after_step)
+#undef TAKE
+    return rules;
+}
+
+dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err)
+{
+    char name[64];
+    size_t length = strcspn(text, ":");
+    snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, text);
+    *out = (dbo_fault){.id = DBO_FAULT_COUNT};
+    for (size_t i = 0; i < DBO_FAULT_COUNT; i++)
+        if (strcmp(name, faults[i].name) == 0)
+            out->id = (dbo_fault_id)i;
+    if (out->id == DBO_FAULT_COUNT)
+        return unknown_name(name, err);
+    out->kind = faults[out->id].kind;
+    out->rules = rules_of(out->kind);
+    for (size_t i = 0; i < DBO_FAULT_SETTINGS && out->kind->settings[i].name; i++)
+        *value_of(out, &out->kind->settings[i]) = out->kind->settings[i].value;
+    while (text[length] != '\0') {
+        text += length + 1;
+        length = strcspn(text, ",");
+        DBO_TRY(parse_one(out, text, length, err));
+    }
+    return DBO_OK;
+}
+
+/* ---- of a run ---- */
+
+dbo_status dbo_fault_attach(dbo_fault *fault, uint32_t rank, dbo_seam *seam, dbo_error *err)
+{
+    (void)rank;
+    if (!fault || !fault->kind->hooks)
+        return DBO_OK;
+    DBO_TRY(dbo_seam_check(seam, err));
+    dbo_fault_tap *tap = calloc(1, sizeof *tap);
+    if (!tap)
+        return dbo_fail_memory(err, "a fault");
+    tap->fault = fault;
+    tap->next = fault->taps;
+    fault->taps = tap;
+    dbo_tap_wrap(&tap->tap, fault->kind->hooks, tap, seam);
+    return DBO_OK;
+}
+
+static dbo_fault_note *find_note(const dbo_fault *fault, uint32_t rank, uint64_t key)
+{
+    for (uint32_t i = 0; i < fault->num_notes; i++)
+        if (fault->notes[i].rank == rank && fault->notes[i].key == key)
+            return &fault->notes[i];
+    return NULL;
+}
+
+uint64_t dbo_fault_noted(const dbo_fault *fault, uint32_t rank, uint64_t key)
+{
+    const dbo_fault_note *note = find_note(fault, rank, key);
+    return note ? note->value : 0;
+}
+
+uint64_t *dbo_fault_note_of(dbo_fault *fault, uint32_t rank, uint64_t key)
+{
+    dbo_fault_note *note = find_note(fault, rank, key);
+    if (note)
+        return &note->value;
+    dbo_fault_note *grown = realloc(fault->notes, (fault->num_notes + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    fault->notes = grown;
+    note = &grown[fault->num_notes++];
+    *note = (dbo_fault_note){.rank = rank, .key = key};
+    return &note->value;
+}
+
+void dbo_fault_end(dbo_fault *fault)
+{
+    while (fault && fault->taps) {
+        dbo_fault_tap *tap = fault->taps;
+        fault->taps = tap->next;
+        free(tap);
+    }
+    if (!fault)
+        return;
+    free(fault->notes);
+    free(fault->requests);
+    fault->notes = NULL;
+    fault->requests = NULL;
+    fault->num_notes = 0;
+}
