@@ -449,8 +449,7 @@ static bool match(const dbo_cupti *cupti, const kept_record *record, dbo_span *s
         return false;
     if (node) {
         mark = *node;
-        mark.id = (mark.id & (((dbo_op_id)1 << 50) - 1)) |
-                  dbo_op_id_make(dbo_op_id_step(call->id), 0, 0, 0, 0, 0);
+        mark.id = dbo_op_id_with_step(mark.id, dbo_op_id_step(call->id));
     } else {
         for (uint32_t i = 0; i < cupti->num_streams; i++) {
             if (cupti->streams[i].cupti_id == record->stream)

@@ -7,9 +7,12 @@
  * stands. The origin is replayed on the launching stream, each other on a stream of the graph's
  * own. In the launch queue a replay is one launch: over when the first op of the origin is.
  */
-#include "sim/sim_impl.h"
+#include "sim/capture_impl.h"
+#include "sim/device_impl.h"
+#include "sim/numeric_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct capture_node {
     sim_item item;         /* SIM_WAIT: peer is a captured stream's index */
@@ -24,12 +27,12 @@ typedef struct capture_record {
 } capture_record;
 
 struct sim_capture {
-    uint32_t id, num_streams, num_nodes, cap_nodes, num_records, cap_records;
+    uint32_t id, num_streams;
     dbo_stream streams[DBO_MAX_STREAMS]; /* device numbers, origin first */
     uint64_t cover[DBO_MAX_STREAMS][DBO_MAX_STREAMS];
     uint32_t posts[SIM_MAX_SLOTS];
-    capture_node *nodes;
-    capture_record *records;
+    DBO_VEC(capture_node) nodes;
+    DBO_VEC(capture_record) records;
 };
 
 struct sim_graph {
@@ -64,8 +67,8 @@ static void capture_destroy(sim_capture *capture)
 {
     if (!capture)
         return;
-    free_nodes(capture->nodes, capture->num_nodes);
-    free(capture->records);
+    free_nodes(capture->nodes.items, capture->nodes.count);
+    DBO_VEC_FINI(&capture->records);
     free(capture);
 }
 
@@ -73,19 +76,11 @@ static dbo_status add_node(sim_rank *rank, uint32_t stream, const sim_item *item
                            const sim_transfer *transfer, sim_numeric *rows)
 {
     sim_capture *c = rank->capture;
-    if (c->num_nodes == c->cap_nodes) {
-        uint32_t cap = c->cap_nodes ? c->cap_nodes * 2 : 256;
-        capture_node *grown = cap > c->cap_nodes ? realloc(c->nodes, cap * sizeof *grown) : NULL;
-        if (!grown)
-            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
-        c->nodes = grown;
-        c->cap_nodes = cap;
-    }
-    capture_node *node = &c->nodes[c->num_nodes++];
-    node->item = *item;
-    node->transfer = transfer ? *transfer : (sim_transfer){0};
-    node->rows = rows;
-    node->stream = stream;
+    if (DBO_VEC_PUSH(&c->nodes, (capture_node){.item = *item,
+                                               .transfer = transfer ? *transfer : (sim_transfer){0},
+                                               .rows = rows,
+                                               .stream = stream}) != DBO_OK)
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
     c->cover[stream][stream]++;
     return DBO_OK;
 }
@@ -105,8 +100,8 @@ const sim_transfer *dbo_sim_captured_transfer(const sim_rank *rank, uint32_t slo
                                               uint32_t sequence, dbo_op_id *id, bool *moves)
 {
     const sim_capture *c = rank->capture;
-    for (uint32_t i = c->num_nodes; i-- > 0;) {
-        const capture_node *node = &c->nodes[i];
+    for (uint32_t i = c->nodes.count; i-- > 0;) {
+        const capture_node *node = &c->nodes.items[i];
         if (node->item.slot != slot || node->item.sequence != sequence)
             continue;
         if (node->item.kind == SIM_RECV)
@@ -125,10 +120,12 @@ dbo_status dbo_sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequen
 {
     const sim_capture *c = rank->capture;
     uint32_t index = index_in(c, stream);
-    for (uint32_t i = c->num_nodes; i-- > 0;)
-        if (c->nodes[i].item.kind == SIM_MEET && c->nodes[i].item.slot == slot &&
-            c->nodes[i].item.sequence == sequence && c->nodes[i].stream == index)
+    for (uint32_t i = c->nodes.count; i-- > 0;) {
+        const capture_node *node = &c->nodes.items[i];
+        if (node->item.kind == SIM_MEET && node->item.slot == slot &&
+            node->item.sequence == sequence && node->stream == index)
             return DBO_OK;
+    }
     return dbo_sim_refuse(rank, DBO_UNSUPPORTED,
                           "in a capture, a transfer is finished on another stream than its post's");
 }
@@ -136,30 +133,23 @@ dbo_status dbo_sim_capture_finish(sim_rank *rank, uint32_t slot, uint32_t sequen
 dbo_status dbo_sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream stream)
 {
     sim_capture *c = rank->capture;
-    if (c->num_records == c->cap_records) {
-        uint32_t cap = c->cap_records ? c->cap_records * 2 : 64;
-        capture_record *grown =
-            cap > c->cap_records ? realloc(c->records, cap * sizeof *grown) : NULL;
-        if (!grown)
-            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
-        c->records = grown;
-        c->cap_records = cap;
-    }
     uint32_t index = index_in(c, stream);
-    capture_record *record = &c->records[c->num_records];
+    capture_record *record = DBO_VEC_ADD(&c->records);
+    if (!record)
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
     record->stream = index;
     memcpy(record->cover, c->cover[index], sizeof record->cover);
-    rank->events[event] = (sim_event){.stream = rank->streams[stream],
-                                      .capture = c->id,
-                                      .count = c->cover[index][index],
-                                      .record = c->num_records++};
+    rank->events.items[event] = (sim_event){.stream = rank->streams.items[stream],
+                                            .capture = c->id,
+                                            .count = c->cover[index][index],
+                                            .record = c->records.count - 1};
     return DBO_OK;
 }
 
 dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
 {
     sim_capture *c = rank->capture;
-    const sim_event *e = &rank->events[event];
+    const sim_event *e = &rank->events.items[event];
     if (e->stream == SIM_NONE)
         return DBO_OK;
     uint32_t index = index_in(c, stream);
@@ -175,7 +165,7 @@ dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event eve
                               DBO_MAX_STREAMS);
     if (index == c->num_streams)
         c->streams[c->num_streams++] = stream;
-    const capture_record *record = &c->records[e->record];
+    const capture_record *record = &c->records.items[e->record];
     for (uint32_t i = 0; i < DBO_MAX_STREAMS; i++)
         if (i != index && record->cover[i] > c->cover[index][i])
             c->cover[index][i] = record->cover[i];
@@ -223,14 +213,11 @@ static uint32_t unjoined(const sim_capture *c)
 static dbo_status instantiate(sim_rank *rank, sim_capture *c, dbo_graph *out)
 {
     dbo_error error = {0};
-    size_t bytes = (rank->num_graphs + 1) * sizeof(sim_graph *); /* NOLINT(bugprone-sizeof-*) */
-    sim_graph **grown = realloc(rank->graphs, bytes);
-    if (!grown)
-        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
-    rank->graphs = grown;
     sim_graph *graph = calloc(1, sizeof *graph);
-    if (!graph)
+    if (!graph || DBO_VEC_RESERVE(&rank->graphs, (uint64_t)rank->graphs.count + 1) != DBO_OK) {
+        free(graph);
         return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+    }
     for (uint32_t i = 1; i < c->num_streams; i++) {
         graph->entities[i] = dbo_sim_stream_create(rank->sim, rank->id, c->streams[i], &error);
         if (graph->entities[i] == SIM_NONE) {
@@ -239,17 +226,18 @@ static dbo_status instantiate(sim_rank *rank, sim_capture *c, dbo_graph *out)
         }
     }
     graph->num_streams = c->num_streams;
-    graph->num_nodes = c->num_nodes;
-    graph->nodes = c->nodes;
+    graph->num_nodes = c->nodes.count;
+    graph->nodes = c->nodes.items;
     memcpy(graph->posts, c->posts, sizeof graph->posts);
-    c->nodes = NULL;
+    c->nodes.items = NULL;
+    c->nodes.count = 0;
     for (uint32_t i = 0; i < graph->num_nodes; i++) {
         capture_node *node = &graph->nodes[i];
         node->item.node = node->stream != 0 || graph->takes_room || node->item.kind == SIM_WAIT;
         graph->takes_room = graph->takes_room || !node->item.node;
     }
-    *out = rank->num_graphs;
-    rank->graphs[rank->num_graphs++] = graph;
+    *out = rank->graphs.count;
+    rank->graphs.items[rank->graphs.count++] = graph;
     return DBO_OK;
 }
 
@@ -295,7 +283,7 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
         item.peer = entities[item.peer];
         return dbo_sim_enqueue_wait(sim, entities[node->stream], &item);
     }
-    item.id = (item.id & ~((uint64_t)(DBO_MAX_STEPS - 1) << 50)) | (uint64_t)step << 50;
+    item.id = dbo_op_id_with_step(item.id, step);
     if (item.kind != SIM_OP)
         item.sequence += rank->posted[item.slot];
     if (item.kind == SIM_SEND || item.kind == SIM_MEET)
@@ -306,15 +294,21 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
     return dbo_sim_enqueue(sim, entities[node->stream], &item);
 }
 
+/* NULL: there is none of this number. */
+static const sim_graph *graph_at(const sim_rank *rank, dbo_graph number)
+{
+    return number < rank->graphs.count ? rank->graphs.items[number] : NULL;
+}
+
 static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, uint32_t step)
 {
     sim_rank *rank = self;
     if (rank->capture)
         return dbo_sim_refuse(rank, DBO_REFUSED, "a graph is replayed inside a capture");
-    if (number >= rank->num_graphs || !rank->graphs[number])
+    const sim_graph *graph = graph_at(rank, number);
+    if (!graph)
         return dbo_sim_refuse(rank, DBO_INVALID, "graph %u does not exist", number);
-    const sim_graph *graph = rank->graphs[number];
-    uint32_t entities[DBO_MAX_STREAMS] = {rank->streams[stream]};
+    uint32_t entities[DBO_MAX_STREAMS] = {rank->streams.items[stream]};
     uint64_t bases[DBO_MAX_STREAMS];
     for (uint32_t i = 0; i < graph->num_streams; i++) {
         entities[i] = i == 0 ? entities[0] : graph->entities[i];
@@ -333,11 +327,12 @@ static dbo_status graph_replay(void *self, dbo_graph number, dbo_stream stream, 
 static void graph_destroy(void *self, dbo_graph number)
 {
     sim_rank *rank = self;
-    if (number >= rank->num_graphs || !rank->graphs[number])
+    const sim_graph *graph = graph_at(rank, number);
+    if (!graph)
         return;
-    free_nodes(rank->graphs[number]->nodes, rank->graphs[number]->num_nodes);
-    free(rank->graphs[number]);
-    rank->graphs[number] = NULL;
+    free_nodes(graph->nodes, graph->num_nodes);
+    free(rank->graphs.items[number]);
+    rank->graphs.items[number] = NULL;
 }
 
 const dbo_graph_ops dbo_sim_graph_table = {
@@ -352,13 +347,13 @@ const dbo_graph_ops dbo_sim_graph_table = {
 void dbo_sim_capture_fini(sim_rank *rank)
 {
     capture_destroy(rank->capture);
-    for (uint32_t i = 0; i < rank->num_graphs; i++)
+    for (uint32_t i = 0; i < rank->graphs.count; i++)
         graph_destroy(rank, i);
-    free(rank->graphs);
+    DBO_VEC_FINI(&rank->graphs);
 }
 
 uint32_t dbo_sim_graph_nodes(const dbo_sim *sim, uint32_t rank, dbo_graph graph)
 {
-    const sim_rank *r = &sim->ranks[rank];
-    return graph < r->num_graphs && r->graphs[graph] ? r->graphs[graph]->num_nodes : 0;
+    const sim_graph *found = graph_at(&sim->ranks[rank], graph);
+    return found ? found->num_nodes : 0;
 }

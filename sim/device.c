@@ -1,8 +1,12 @@
 /* device.c: the seam's tables over the simulator, and the making of a world. */
+#include "sim/capture_impl.h"
 #include "sim/cost.h"
-#include "sim/sim_impl.h"
+#include "sim/device_impl.h"
+#include "sim/exchange_impl.h"
+#include "sim/numeric_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- host ---- */
 
@@ -32,35 +36,20 @@ static const dbo_host_ops host_table = {
 
 /* ---- streams and events ---- */
 
-static bool grow(void **array, uint32_t count, uint32_t *cap, size_t size)
-{
-    if (count < *cap)
-        return true;
-    uint32_t larger = *cap ? *cap * 2 : 8;
-    void *grown = realloc(*array, larger * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *cap = larger;
-    return true;
-}
-
 static dbo_status device_stream_create(void *self, const char *name, dbo_stream *out)
 {
     sim_rank *rank = self;
     (void)name; /* lanes are named by programs */
-    if (rank->num_streams >= DBO_NETWORK_STREAM)
+    if (rank->streams.count >= DBO_NETWORK_STREAM)
         return dbo_sim_refuse(rank, DBO_LIMIT, "more than %u streams on a rank",
                               DBO_NETWORK_STREAM);
-    if (!grow((void **)&rank->streams, rank->num_streams, &rank->cap_streams,
-              sizeof *rank->streams))
-        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a stream");
     dbo_error error = {0};
-    uint32_t entity = dbo_sim_stream_create(rank->sim, rank->id, rank->num_streams, &error);
+    uint32_t entity = dbo_sim_stream_create(rank->sim, rank->id, rank->streams.count, &error);
     if (entity == SIM_NONE)
         return dbo_sim_refuse(rank, error.status, "%s", error.message);
-    *out = rank->num_streams;
-    rank->streams[rank->num_streams++] = entity;
+    *out = rank->streams.count;
+    if (DBO_VEC_PUSH(&rank->streams, entity) != DBO_OK)
+        return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a stream");
     return DBO_OK;
 }
 
@@ -68,14 +57,14 @@ static dbo_status device_event_create(void *self, dbo_event *out)
 {
     sim_rank *rank = self;
     uint32_t i = 0;
-    while (i < rank->num_events && !rank->events[i].free)
+    while (i < rank->events.count && !rank->events.items[i].free)
         i++;
-    if (i == rank->num_events) {
-        if (!grow((void **)&rank->events, i, &rank->cap_events, sizeof *rank->events))
+    if (i == rank->events.count) {
+        if (DBO_VEC_RESERVE(&rank->events, (uint64_t)i + 1) != DBO_OK)
             return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an event");
-        rank->num_events++;
+        rank->events.count++;
     }
-    rank->events[i] = (sim_event){.stream = SIM_NONE};
+    rank->events.items[i] = (sim_event){.stream = SIM_NONE};
     *out = i;
     return DBO_OK;
 }
@@ -83,7 +72,7 @@ static dbo_status device_event_create(void *self, dbo_event *out)
 static void device_event_destroy(void *self, dbo_event event)
 {
     sim_rank *rank = self;
-    rank->events[event] = (sim_event){.stream = SIM_NONE, .free = true};
+    rank->events.items[event] = (sim_event){.stream = SIM_NONE, .free = true};
 }
 
 static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
@@ -91,9 +80,9 @@ static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
     sim_rank *rank = self;
     if (__builtin_expect(rank->capture != NULL, 0) && dbo_sim_captures(rank, stream))
         return dbo_sim_capture_record(rank, event, stream);
-    uint32_t entity = rank->streams[stream];
+    uint32_t entity = rank->streams.items[stream];
     DBO_TRY(dbo_sim_flush_wait(rank, entity));
-    sim_event *e = &rank->events[event];
+    sim_event *e = &rank->events.items[event];
     e->stream = entity;
     e->capture = 0;
     e->count = rank->sim->streams[entity].issued;
@@ -102,7 +91,7 @@ static dbo_status device_record(void *self, dbo_event event, dbo_stream stream)
 
 dbo_status dbo_sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
 {
-    const sim_event *e = &rank->events[event];
+    const sim_event *e = &rank->events.items[event];
     if (__builtin_expect(e->capture != 0 || rank->capture != NULL, 0) &&
         (e->capture != 0 || dbo_sim_captures(rank, stream))) {
         if (rank->capture)
@@ -110,9 +99,9 @@ dbo_status dbo_sim_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
         return dbo_sim_refuse(rank, DBO_REFUSED,
                               "an event recorded in a capture is waited for after it");
     }
-    if (e->stream == SIM_NONE || e->stream == rank->streams[stream])
+    if (e->stream == SIM_NONE || e->stream == rank->streams.items[stream])
         return DBO_OK;
-    return dbo_sim_issue_wait(rank, rank->streams[stream], e->stream, e->count);
+    return dbo_sim_issue_wait(rank, rank->streams.items[stream], e->stream, e->count);
 }
 
 static dbo_status device_wait(void *self, dbo_stream stream, dbo_event event)
@@ -134,7 +123,7 @@ static inline dbo_op_time cost_op(const sim_rank *rank, const dbo_op_cost *cost)
     }
     if (time.ns < 0)
         time.ns = 0;
-    time.sms = cost->fixed_sms < SIM_DEFAULT_SMS ? cost->fixed_sms : SIM_DEFAULT_SMS;
+    time.sms = cost->fixed_sms < DBO_DEFAULT_SMS ? cost->fixed_sms : DBO_DEFAULT_SMS;
     return time;
 }
 
@@ -167,7 +156,7 @@ static inline dbo_status issue_op(sim_rank *rank, dbo_stream stream, const dbo_o
         write_op(rank, op, time, numeric, &captured);
         return dbo_sim_capture_item(rank, stream, &captured, NULL, numeric);
     }
-    uint32_t entity = rank->streams[stream];
+    uint32_t entity = rank->streams.items[stream];
     sim_item *item = dbo_sim_reserve(rank, entity);
     if (!item)
         return DBO_ABORTED;
@@ -209,7 +198,7 @@ static dbo_status device_event_query(void *self, dbo_event event, bool *done)
     dbo_sim *sim = rank->sim;
     if (rank->capture)
         return dbo_sim_refuse(rank, DBO_REFUSED, "an event is queried inside a graph capture");
-    const sim_event *e = &rank->events[event];
+    const sim_event *e = &rank->events.items[event];
     if (e->capture != 0)
         return refuse_captured(rank);
     *done = true;
@@ -235,7 +224,7 @@ static dbo_status device_host_wait(void *self, dbo_event event)
     if (rank->capture)
         return dbo_sim_refuse(rank, DBO_REFUSED,
                               "the host waits for an event inside a graph capture");
-    const sim_event *e = &rank->events[event];
+    const sim_event *e = &rank->events.items[event];
     if (e->capture != 0)
         return refuse_captured(rank);
     return e->stream == SIM_NONE ? DBO_OK : dbo_sim_host_await(rank, e->stream, e->count);
@@ -247,10 +236,21 @@ static dbo_status device_set_compute_sms(void *self, uint32_t sms)
     return DBO_OK;
 }
 
+/* Of each GPU. */
+static uint32_t sms_of(const dbo_sim *sim)
+{
+    return sim->options.hardware ? sim->options.hardware->sms : DBO_DEFAULT_SMS;
+}
+
+static uint32_t memory_mbps(const dbo_sim *sim)
+{
+    const dbo_hardware *hardware = sim->options.hardware;
+    return hardware ? (uint32_t)(hardware->hbm_gbps * 1000) : UINT32_MAX;
+}
+
 static uint32_t device_total_sms(void *self)
 {
-    const dbo_hardware *hardware = ((const sim_rank *)self)->sim->options.hardware;
-    return hardware ? hardware->sms : SIM_DEFAULT_SMS;
+    return sms_of(((const sim_rank *)self)->sim);
 }
 
 static dbo_status device_status(void *self, dbo_error *err)
@@ -340,7 +340,7 @@ static uint32_t group_size(void *self)
 static dbo_status group_exchange(void *self, const char *tag, uint64_t sequence,
                                  const int32_t *column, uint32_t rows, int32_t *matrix)
 {
-    return dbo_sim_exchange(self, tag, sequence, column, rows, matrix);
+    return dbo_sim_exchange(self, &(sim_exchange){tag, sequence, column, rows, matrix});
 }
 
 static const dbo_group_ops group_table = {
@@ -379,8 +379,11 @@ static dbo_status init_ranks(dbo_sim *sim, uint32_t num_classes, dbo_error *err)
     sim->num_ranks = num_classes;
     for (uint32_t r = 0; r < o->num_ranks; r++)
         sim->class_of[r] = o->class_of ? o->class_of[r] : r;
-    for (uint32_t r = 0; r < num_classes; r++)
+    const dbo_fluid_demand gpu = {{sms_of(sim), memory_mbps(sim)}};
+    for (uint32_t r = 0; r < num_classes; r++) {
         sim->ranks[r] = (sim_rank){.sim = sim, .id = r, .first_member = r};
+        dbo_fluid_init(&sim->ranks[r].gpu, gpu);
+    }
     for (uint32_t r = o->num_ranks; r-- > 0;)
         sim->ranks[sim->class_of[r]].first_member = r;
     for (uint32_t k = 0; k < DBO_CHARGE_COUNT && o->hardware; k++)
@@ -421,8 +424,8 @@ void dbo_sim_destroy(dbo_sim *sim)
         sim_rank *rank = &sim->ranks[r];
         dbo_sim_capture_fini(rank);
         dbo_sim_mem_fini(rank);
-        free(rank->streams);
-        free(rank->events);
+        DBO_VEC_FINI(&rank->streams);
+        DBO_VEC_FINI(&rank->events);
     }
     for (uint32_t s = 0; s < sim->num_streams; s++)
         dbo_sim_stream_fini(&sim->streams[s]);
@@ -432,7 +435,7 @@ void dbo_sim_destroy(dbo_sim *sim)
     free(sim->work);
     free(sim->ranks);
     free(sim->class_of);
-    free(sim->heap);
+    dbo_heap_fini(&sim->due);
     free(sim);
 }
 

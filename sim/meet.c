@@ -9,8 +9,13 @@
  * FLIGHT spans (network lane) say when bytes move at a rank, a WAIT span between them that nothing
  * did because a peer had not sent.
  */
+#include "sim/capture_impl.h"
+#include "sim/device_impl.h"
 #include "sim/fabric.h"
-#include "sim/sim_impl.h"
+#include "sim/meet_impl.h"
+#include "sim/numeric_impl.h"
+#include "sim/share_impl.h"
+#include "sim/world_impl.h"
 
 #include <stdlib.h>
 
@@ -21,7 +26,6 @@
 #define HANDLE_CAPTURED     (1u << HANDLE_BITS)
 #define HANDLE(slot, seq)   ((uint32_t)(slot) << 28 | ((seq)&HANDLE_MASK))
 #define HANDLE_SLOT(handle) ((handle) >> 28)
-#define NO_RANK_MASK        (~((uint64_t)(DBO_MAX_RANKS - 1) << 36))
 
 /* ---- communicators ---- */
 
@@ -62,7 +66,7 @@ static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, uint32_t
     if ((!comm->meets || comm->newest - comm->oldest > comm->mask) && !grow_comm(comm))
         return dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
     sim_meet *meet = &comm->meets[comm->newest++ & comm->mask];
-    *meet = (sim_meet){.id = id & NO_RANK_MASK,
+    *meet = (sim_meet){.id = dbo_op_id_with_rank(id, 0),
                        .opened_by = rank,
                        .first_member = SIM_NONE,
                        .first_host = SIM_NONE};
@@ -80,7 +84,7 @@ dbo_status dbo_sim_meet_open(dbo_sim *sim, uint32_t slot, uint32_t sequence, dbo
     if (!is_live(comm, sequence))
         DBO_TRY(open_meet(sim, comm, id, rank, sim->options.transport == DBO_SIM_LL));
     sim_meet *meet = meet_at(sim, slot, sequence);
-    if (meet->id != (id & NO_RANK_MASK))
+    if (meet->id != dbo_op_id_with_rank(id, 0))
         return dbo_sim_fail(
             sim, DBO_REFUSED,
             "rank %u posts %s of step %u, layer %u as transfer %u of ubatch %u, rank "
@@ -181,7 +185,7 @@ void dbo_sim_meet_join(dbo_sim *sim, uint32_t index, int64_t at_ns)
         meet->start_ns = at_ns;
     if (++meet->arrived < sim->num_ranks) {
         if (head->sms != 0) {
-            dbo_sim_share_begin(sim, index, INT64_MAX); /* holds its SMs, moves nothing */
+            dbo_sim_share_begin(sim, index, DBO_FLUID_ENDLESS); /* holds its SMs, moves nothing */
             s->state = SIM_BLOCKED;
         }
         return;
@@ -240,7 +244,7 @@ static void push_flights(dbo_sim *sim, const sim_meet *meet, const sim_item *lik
     for (uint32_t r = 0; r < sim->num_ranks; r++) {
         const sim_transfer *t = &meet->transfers[r];
         sim_item flight = *like;
-        flight.id = (like->id & NO_RANK_MASK) | (uint64_t)r << 36;
+        flight.id = dbo_op_id_with_rank(like->id, r);
         flight.sms = 0;
         flight.bytes = t->bytes;
         int64_t resumed = meet->start_ns; /* the last peer's first byte */
@@ -399,7 +403,7 @@ dbo_status dbo_sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle
     sim_meet *meet = meet_at(sim, slot, item.sequence);
     if (meet->counts_ns < counts_ns)
         meet->counts_ns = counts_ns; /* the slowest rank's, whoever posts last */
-    return dbo_sim_issue(rank, rank->streams[args->stream], &item);
+    return dbo_sim_issue(rank, rank->streams.items[args->stream], &item);
 }
 
 /* HT: the data is on the stream of the post; another one that wants it waits. The place of the
@@ -407,14 +411,15 @@ dbo_status dbo_sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle
 static dbo_status finish_ht(sim_rank *rank, uint32_t slot, uint32_t sequence, dbo_stream stream)
 {
     dbo_sim *sim = rank->sim;
-    for (uint32_t i = 0; i < rank->num_streams; i++) {
-        uint32_t entity = rank->streams[(stream + i) % rank->num_streams];
+    for (uint32_t i = 0; i < rank->streams.count; i++) {
+        uint32_t entity = rank->streams.items[(stream + i) % rank->streams.count];
         const sim_stream *s = &sim->streams[entity];
         for (uint64_t n = s->issued; n > s->oldest; n--) {
             const sim_item *item = &s->ring[(n - 1) & s->mask];
             if (item->kind != SIM_MEET || item->slot != slot || item->sequence != sequence)
                 continue;
-            return i == 0 ? DBO_OK : dbo_sim_issue_wait(rank, rank->streams[stream], entity, n);
+            return i == 0 ? DBO_OK
+                          : dbo_sim_issue_wait(rank, rank->streams.items[stream], entity, n);
         }
     }
     return DBO_OK;
@@ -434,7 +439,7 @@ static const sim_transfer *take_transfer(sim_rank *rank, bool captured, uint32_t
     if (transfer->finished)
         return NULL;
     transfer->finished = true;
-    *id = meet->id | (uint64_t)rank->id << 36;
+    *id = dbo_op_id_with_rank(meet->id, rank->id);
     *moves = meet->rows && meet->rows[rank->id];
     return transfer;
 }
@@ -465,5 +470,5 @@ dbo_status dbo_sim_finish(sim_rank *rank, dbo_a2a_handle handle, dbo_stream stre
     trace_issue(rank, item.id, DBO_SPAN_RECV, stream);
     if (captured)
         return dbo_sim_capture_item(rank, stream, &item, NULL, NULL);
-    return dbo_sim_issue(rank, rank->streams[stream], &item);
+    return dbo_sim_issue(rank, rank->streams.items[stream], &item);
 }

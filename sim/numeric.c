@@ -11,9 +11,10 @@
  * still touch it, as on a device that waits.
  */
 #include "core/seam/route.h"
-#include "sim/sim_impl.h"
+#include "sim/numeric_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Owns copies of all that describes the op but `arg`: it may outlive the program, in a graph. */
 struct sim_numeric {
@@ -32,9 +33,9 @@ struct sim_numeric {
 static void *resolve(const sim_rank *rank, uint64_t address, uint64_t offset, uint64_t bytes)
 {
     uint32_t number = (uint32_t)(address >> 32), start = (uint32_t)address;
-    if (number == 0 || number > rank->num_blocks)
+    if (number == 0 || number > rank->blocks.count)
         return NULL;
-    const sim_block *block = &rank->blocks[number - 1];
+    const sim_block *block = &rank->blocks.items[number - 1];
     if (block->freed || start > block->size || offset > block->size - start ||
         bytes > block->size - start - offset)
         return NULL;
@@ -205,26 +206,19 @@ static dbo_status mem_alloc(void *self, uint64_t bytes, dbo_space space, uint64_
     if (bytes > UINT32_MAX)
         return dbo_sim_refuse(rank, DBO_LIMIT, "a block of %llu bytes is too large to compute with",
                               (unsigned long long)bytes);
-    if (rank->num_blocks == rank->cap_blocks) {
-        uint32_t cap = rank->cap_blocks ? rank->cap_blocks * 2 : 16;
-        sim_block *grown = realloc(rank->blocks, cap * sizeof *grown);
-        if (!grown)
-            return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
-        rank->blocks = grown;
-        rank->cap_blocks = cap;
-    }
-    uint8_t *block = calloc(1, bytes ? bytes : 1);
-    if (!block)
+    sim_block block = {.bytes = calloc(1, bytes ? bytes : 1), .size = bytes};
+    if (!block.bytes || DBO_VEC_PUSH(&rank->blocks, block) != DBO_OK) {
+        free(block.bytes);
         return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for simulated memory");
-    rank->blocks[rank->num_blocks++] = (sim_block){.bytes = block, .size = bytes};
-    *address = (uint64_t)rank->num_blocks << 32;
+    }
+    *address = (uint64_t)rank->blocks.count << 32;
     return DBO_OK;
 }
 
 static bool is_busy(const sim_rank *rank)
 {
-    for (uint32_t i = 0; i < rank->num_streams; i++) {
-        const sim_stream *s = &rank->sim->streams[rank->streams[i]];
+    for (uint32_t i = 0; i < rank->streams.count; i++) {
+        const sim_stream *s = &rank->sim->streams[rank->streams.items[i]];
         if (s->resolved != s->issued)
             return true;
     }
@@ -235,9 +229,9 @@ static void mem_free(void *self, uint64_t address)
 {
     sim_rank *rank = self;
     uint32_t number = (uint32_t)(address >> 32);
-    if (number == 0 || number > rank->num_blocks)
+    if (number == 0 || number > rank->blocks.count)
         return;
-    sim_block *block = &rank->blocks[number - 1];
+    sim_block *block = &rank->blocks.items[number - 1];
     block->freed = true;
     if (is_busy(rank))
         return;
@@ -254,7 +248,7 @@ const dbo_mem_ops dbo_sim_mem_table = {.alloc = mem_alloc, .free = mem_free, .pt
 
 void dbo_sim_mem_fini(sim_rank *rank)
 {
-    for (uint32_t i = 0; i < rank->num_blocks; i++)
-        free(rank->blocks[i].bytes);
-    free(rank->blocks);
+    for (uint32_t i = 0; i < rank->blocks.count; i++)
+        free(rank->blocks.items[i].bytes);
+    DBO_VEC_FINI(&rank->blocks);
 }

@@ -6,29 +6,31 @@
  * end. Resolving may unblock other streams: they are put on a list and looked at in turn, never
  * recursively, so chains may be as long as a run.
  */
-#include "sim/sim_impl.h"
+#include "sim/meet_impl.h"
+#include "sim/numeric_impl.h"
+#include "sim/share_impl.h"
+#include "sim/stream_impl.h"
+#include "sim/world_impl.h"
 
 #include <stdlib.h>
 
 #define MAX_LOOKED_AHEAD 32 /* items of a queue, to answer a query without waiting */
 
-static bool grow_streams(dbo_sim *sim)
+static dbo_status grow_streams(dbo_sim *sim)
 {
-    uint32_t cap = sim->cap_streams ? sim->cap_streams * 2 : 16;
-    sim_stream *streams = realloc(sim->streams, cap * sizeof *streams);
-    if (!streams)
-        return false;
-    sim->streams = streams;
+    uint32_t had = sim->cap_streams, cap = had ? had * 2 : 16;
     uint32_t *work = malloc(cap * sizeof *work);
     if (!work)
-        return false;
+        return DBO_NO_MEMORY;
     for (uint32_t i = 0; i < sim->work_count; i++)
-        work[i] = sim->work[(sim->work_first + i) & (sim->cap_streams - 1)];
-    free(sim->work);
+        work[i] = sim->work[(sim->work_first + i) & (had - 1)];
+    dbo_status status = dbo_vec_grow(&sim->streams, &sim->cap_streams, cap, sizeof *sim->streams);
+    free(status == DBO_OK ? sim->work : work);
+    if (status != DBO_OK)
+        return status;
     sim->work = work;
     sim->work_first = 0;
-    sim->cap_streams = cap;
-    return true;
+    return DBO_OK;
 }
 
 uint32_t dbo_sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo_error *err)
@@ -37,7 +39,7 @@ uint32_t dbo_sim_stream_create(dbo_sim *sim, uint32_t rank, uint32_t number, dbo
         dbo_fail(err, DBO_LIMIT, "Fold identical ranks.", "more than %u streams", SIM_FIRST_RANK);
         return SIM_NONE;
     }
-    if (sim->num_streams == sim->cap_streams && !grow_streams(sim)) {
+    if (sim->num_streams == sim->cap_streams && grow_streams(sim) != DBO_OK) {
         dbo_fail_memory(err, "a stream");
         return SIM_NONE;
     }

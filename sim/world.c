@@ -1,46 +1,16 @@
 /* world.c: ranks, the event loop, parking, failures.
  *
  * The loop takes the smallest key. A rank event continues the rank, which runs ahead on its own
- * clock until it parks or ends; a stream event starts or ends the stream's head. The heap is 4-ary;
- * the slot of the key being handled is refilled by the first key scheduled meanwhile (`heap_hole`),
- * which halves the work of the common "one ends, the next begins".
+ * clock until it parks or ends; a stream event starts or ends the stream's head.
  */
-#include "sim/sim_impl.h"
+#include "sim/meet_impl.h"
+#include "sim/stream_impl.h"
+#include "sim/world_impl.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-/* ---- the heap ---- */
-
-static void sift_down(uint64_t *heap, uint32_t size, uint64_t key)
-{
-    uint32_t i = 0;
-    for (;;) {
-        uint32_t child = 4 * i + 1, least = child;
-        if (child >= size)
-            break;
-        uint32_t last = child + 4 < size ? child + 4 : size;
-        for (uint32_t c = child + 1; c < last; c++)
-            least = heap[c] < heap[least] ? c : least;
-        if (heap[least] >= key)
-            break;
-        heap[i] = heap[least];
-        i = least;
-    }
-    heap[i] = key;
-}
-
-static bool grow_heap(dbo_sim *sim)
-{
-    uint32_t cap = sim->heap_cap ? sim->heap_cap * 2 : 1024;
-    uint64_t *grown = realloc(sim->heap, cap * sizeof *grown);
-    if (!grown)
-        return false;
-    sim->heap = grown;
-    sim->heap_cap = cap;
-    return true;
-}
+/* ---- events ---- */
 
 void dbo_sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity)
 {
@@ -50,31 +20,8 @@ void dbo_sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity)
         at_ns = SIM_MAX_NS - 1;
     }
     uint64_t key = (uint64_t)at_ns << SIM_ENTITY_BITS | entity;
-    if (sim->heap_hole) {
-        sim->heap_hole = false;
-        sift_down(sim->heap, sim->heap_size, key);
-        return;
-    }
-    if (sim->heap_size == sim->heap_cap && !grow_heap(sim)) {
+    if (dbo_heap_push(&sim->due, key) != DBO_OK)
         dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for events");
-        return;
-    }
-    uint32_t i = sim->heap_size++;
-    while (i > 0 && sim->heap[(i - 1) / 4] > key) {
-        sim->heap[i] = sim->heap[(i - 1) / 4];
-        i = (i - 1) / 4;
-    }
-    sim->heap[i] = key;
-}
-
-static void close_hole(dbo_sim *sim)
-{
-    if (!sim->heap_hole)
-        return;
-    sim->heap_hole = false;
-    uint64_t last = sim->heap[--sim->heap_size];
-    if (sim->heap_size > 0)
-        sift_down(sim->heap, sim->heap_size, last);
 }
 
 /* ---- failures ---- */
@@ -213,7 +160,7 @@ static dbo_status fail_at_exchange(dbo_sim *sim, const sim_rank *rank)
             continue;
         return dbo_sim_fail(sim, DBO_DEADLOCK,
                             "rank %u waits in exchange '%s' %llu for rank %u, which %s", rank->id,
-                            rank->tag, (unsigned long long)rank->sequence, r,
+                            rank->exchange.tag, (unsigned long long)rank->exchange.sequence, r,
                             other->ended ? "has ended without it" : "waits elsewhere");
     }
     return dbo_sim_fail(sim, DBO_INTERNAL, "an exchange has met and nobody was woken");
@@ -276,11 +223,10 @@ static inline bool is_stale(const dbo_sim *sim, uint32_t entity, int64_t at_ns)
 
 static void loop(dbo_sim *sim)
 {
-    while (sim->heap_size > 0 && !sim->failed) {
-        uint64_t key = sim->heap[0];
+    while (!dbo_heap_is_empty(&sim->due) && !sim->failed) {
+        uint64_t key = dbo_heap_take(&sim->due);
         uint32_t entity = (uint32_t)key & ((1u << SIM_ENTITY_BITS) - 1);
         int64_t at_ns = (int64_t)(key >> SIM_ENTITY_BITS);
-        sim->heap_hole = true;
         if (!is_stale(sim, entity, at_ns)) {
             sim->now_ns = at_ns;
             if (entity < SIM_FIRST_RANK)
@@ -288,7 +234,6 @@ static void loop(dbo_sim *sim)
             else if (sim->ranks[entity - SIM_FIRST_RANK].parked)
                 dbo_context_switch(sim->ranks[entity - SIM_FIRST_RANK].parked);
         }
-        close_hole(sim);
         sim_poll(sim);
     }
 }
@@ -296,11 +241,10 @@ static void loop(dbo_sim *sim)
 /* After a failure every parked rank is continued, finds that the world has failed, and returns. */
 static void release_ranks(dbo_sim *sim)
 {
-    sim->heap_hole = false;
     for (uint32_t r = 0; r < sim->num_ranks; r++)
         while (!sim->ranks[r].ended && sim->ranks[r].parked)
             dbo_context_switch(sim->ranks[r].parked);
-    sim->heap_size = 0;
+    dbo_heap_clear(&sim->due);
 }
 
 static dbo_status make_contexts(dbo_sim *sim, dbo_error *err)
@@ -346,7 +290,7 @@ dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *er
     }
     dbo_context_destroy(sim->world);
     sim->world = NULL;
-    sim->heap_size = 0;
+    dbo_heap_clear(&sim->due);
     if (status == DBO_OK && sim->failed) {
         status = sim->failure.status;
         if (err)

@@ -60,7 +60,7 @@ static dbo_status measure(handoff_run *run, double *out_ns, dbo_error *err)
 {
     dbo_hardware hardware;
     dbo_hardware_init(&hardware); /* with the host times of a Python engine: all are charged */
-    hardware.sms = 132;
+    hardware.sms = DBO_DEFAULT_SMS;
     const dbo_world_options options = {
         .machine = {.hardware = &hardware, .num_ranks = 1, .contexts = run->kind},
         .max_ubatches = 2};

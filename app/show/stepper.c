@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define SHOWN_TURNS  8u /* whose ops the timeline covers */
-#define WITHOUT_STEP ((UINT64_C(1) << 50) - 1)
 
 typedef struct turn {
     uint64_t first_mark, end_mark; /* issues with first < marks <= end are its */
@@ -103,7 +102,7 @@ static bool in_turn(const stepper *s, const dbo_issue *issue, const turn *t)
 /* An op without its step; a receive apart from its send. */
 static uint64_t key_of(dbo_op_id id, uint32_t part)
 {
-    return (id & WITHOUT_STEP) | (part == DBO_SPAN_RECV ? UINT64_C(1) << 50 : 0);
+    return dbo_op_id_with_step(id, part == DBO_SPAN_RECV);
 }
 
 static int compare_issued(const void *a, const void *b)

@@ -44,6 +44,11 @@ typedef uint64_t dbo_op_id;
 #define DBO_OP_UBATCH_BITS 4
 #define DBO_OP_KIND_BITS   6
 #define DBO_OP_OCCUR_BITS  16
+#define DBO_OP_KIND_AT     DBO_OP_OCCUR_BITS
+#define DBO_OP_UBATCH_AT   (DBO_OP_KIND_AT + DBO_OP_KIND_BITS)
+#define DBO_OP_LAYER_AT    (DBO_OP_UBATCH_AT + DBO_OP_UBATCH_BITS)
+#define DBO_OP_RANK_AT     (DBO_OP_LAYER_AT + DBO_OP_LAYER_BITS)
+#define DBO_OP_STEP_AT     (DBO_OP_RANK_AT + DBO_OP_RANK_BITS)
 #define DBO_MAX_RANKS      (1u << DBO_OP_RANK_BITS)
 #define DBO_MAX_LAYERS     (1u << DBO_OP_LAYER_BITS)
 #define DBO_MAX_UBATCHES   (1u << DBO_OP_UBATCH_BITS)
@@ -52,32 +57,44 @@ typedef uint64_t dbo_op_id;
 static inline dbo_op_id dbo_op_id_make(uint32_t step, uint32_t rank, uint32_t layer,
                                        uint32_t ubatch, uint32_t kind, uint32_t occurrence)
 {
-    return (uint64_t)step << 50 | (uint64_t)rank << 36 | (uint64_t)layer << 26 |
-           (uint64_t)ubatch << 22 | (uint64_t)kind << 16 | (uint64_t)occurrence;
+    return (uint64_t)step << DBO_OP_STEP_AT | (uint64_t)rank << DBO_OP_RANK_AT |
+           (uint64_t)layer << DBO_OP_LAYER_AT | (uint64_t)ubatch << DBO_OP_UBATCH_AT |
+           (uint64_t)kind << DBO_OP_KIND_AT | (uint64_t)occurrence;
 }
 static inline uint32_t dbo_op_id_step(dbo_op_id id)
 {
-    return (uint32_t)(id >> 50);
+    return (uint32_t)(id >> DBO_OP_STEP_AT);
 }
 static inline uint32_t dbo_op_id_rank(dbo_op_id id)
 {
-    return (uint32_t)(id >> 36) & 0x3fffu;
+    return (uint32_t)(id >> DBO_OP_RANK_AT) & (DBO_MAX_RANKS - 1);
 }
 static inline uint32_t dbo_op_id_layer(dbo_op_id id)
 {
-    return (uint32_t)(id >> 26) & 0x3ffu;
+    return (uint32_t)(id >> DBO_OP_LAYER_AT) & (DBO_MAX_LAYERS - 1);
 }
 static inline uint32_t dbo_op_id_ubatch(dbo_op_id id)
 {
-    return (uint32_t)(id >> 22) & 0xfu;
+    return (uint32_t)(id >> DBO_OP_UBATCH_AT) & (DBO_MAX_UBATCHES - 1);
 }
 static inline uint32_t dbo_op_id_kind(dbo_op_id id)
 {
-    return (uint32_t)(id >> 16) & 0x3fu;
+    return (uint32_t)(id >> DBO_OP_KIND_AT) & ((1u << DBO_OP_KIND_BITS) - 1);
 }
 static inline uint32_t dbo_op_id_occurrence(dbo_op_id id)
 {
-    return (uint32_t)id & 0xffffu;
+    return (uint32_t)id & ((1u << DBO_OP_OCCUR_BITS) - 1);
+}
+/* The same op of another step, of another rank. */
+static inline dbo_op_id dbo_op_id_with_step(dbo_op_id id, uint32_t step)
+{
+    return (id & ~((uint64_t)(DBO_MAX_STEPS - 1) << DBO_OP_STEP_AT)) |
+           (uint64_t)step << DBO_OP_STEP_AT;
+}
+static inline dbo_op_id dbo_op_id_with_rank(dbo_op_id id, uint32_t rank)
+{
+    return (id & ~((uint64_t)(DBO_MAX_RANKS - 1) << DBO_OP_RANK_AT)) |
+           (uint64_t)rank << DBO_OP_RANK_AT;
 }
 
 /* ---- cost ---- */

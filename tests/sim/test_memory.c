@@ -288,7 +288,7 @@ static int use_of_id(const void *key, const void *element)
 static const use *first_use(const probe *p, dbo_op_id id)
 {
     const use *u = bsearch(&id, p->uses, p->num_uses, sizeof *u, use_of_id);
-    dbo_op_id captured = id & ((UINT64_C(1) << 50) - 1);
+    dbo_op_id captured = dbo_op_id_with_step(id, 0);
     if (!u)
         u = bsearch(&captured, p->uses, p->num_uses, sizeof *u, use_of_id);
     while (u && u > p->uses && u[-1].id == u->id)

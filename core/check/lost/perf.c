@@ -148,12 +148,11 @@ static void name(const search *s, dbo_op_id id, char *out, size_t size)
 
 static void set_ops(const search *s, dbo_finding *f, dbo_op_id a, dbo_op_id b)
 {
-    const uint64_t place = (uint64_t)(DBO_MAX_RANKS - 1) << 36;
     f->ubatch = dbo_op_id_ubatch(a);
     f->layer = dbo_op_id_layer(a);
     f->num_ops = b ? 2 : 1;
-    f->ops[0] = (a & ~place) | (uint64_t)s->about->rank << 36;
-    f->ops[1] = (b & ~place) | (uint64_t)s->about->rank << 36;
+    f->ops[0] = dbo_op_id_with_rank(a, s->about->rank);
+    f->ops[1] = dbo_op_id_with_rank(b, s->about->rank);
 }
 
 static void add_false_dependency(const search *s, int64_t lost_ns)

@@ -4,15 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WITHOUT_PLACE \
-    (~(((uint64_t)(DBO_MAX_STEPS - 1) << 50) | ((uint64_t)(DBO_MAX_RANKS - 1) << 36)))
 #define NOBODY UINT16_MAX
 
 _Static_assert(DBO_MAX_RANKS < NOBODY, "an index of a rank has 16 bits");
 
+/* The part takes the place of the step. */
 static uint64_t key_of(dbo_op_id id, uint32_t part)
 {
-    return (id & WITHOUT_PLACE) | (uint64_t)part << 50;
+    return dbo_op_id_with_step(dbo_op_id_with_rank(id, 0), part);
 }
 
 static int compare_keys(const void *a, const void *b)

@@ -1,11 +1,18 @@
-/* stream.h: items and FIFO streams of the simulator. Private to sim/; sim_impl.h has the world.
+/* stream_impl.h: items and FIFO streams of the simulator.
  *
  * An item is what a host call queues: 40 bytes, in a ring per stream. Positions count items from 0
- * for ever: `issued` have been queued, the first `resolved` of them have known ends. Calls come
- * from the context that runs; none blocks but those that take a rank.
+ * for ever: `issued` have been queued, the first `resolved` of them have known ends. An event is
+ * (stream, count issued at its record), complete when item count - 1 ends. An item's place in its
+ * ring is given out again once its end is not after the host time of the new item; so what is
+ * overwritten is over for everybody who can still ask. Calls come from the context that runs; none
+ * blocks but those that take a rank.
+ *
+ *     sim_item *item = dbo_sim_reserve(rank, stream);       // waits for room in the launch queue
+ *     *item = (sim_item){.kind = SIM_OP, .not_before = rank->host_ns, .ns = 1000, .id = id};
+ *     dbo_sim_queue(sim, stream, item);
  */
-#ifndef DBO_SIM_STREAM_H
-#define DBO_SIM_STREAM_H
+#ifndef DBO_SIM_STREAM_IMPL_H
+#define DBO_SIM_STREAM_IMPL_H
 
 #include "core/seam/seam.h"
 
@@ -15,6 +22,10 @@
 
 typedef struct dbo_sim dbo_sim;
 typedef struct sim_rank sim_rank;
+typedef struct sim_numeric sim_numeric; /* numeric_impl.h */
+
+#define SIM_NONE    UINT32_MAX
+#define SIM_UNKNOWN INT64_MAX
 
 typedef enum sim_item_kind {
     SIM_OP,   /* a kernel */
@@ -23,10 +34,6 @@ typedef enum sim_item_kind {
     SIM_SEND, /* LL: the sending kernel; bytes leave from its start */
     SIM_RECV  /* LL: waits for the flight, then the receiving kernel */
 } sim_item_kind;
-
-typedef struct sim_numeric sim_numeric;
-
-#define SIM_UNKNOWN INT64_MAX
 
 typedef struct sim_item {
     uint8_t kind;
@@ -87,8 +94,6 @@ typedef struct sim_stream {
     uint64_t host_count;            /* the rank's host waits for so many items; 0: it does not */
     int64_t due, started;
     uint32_t next_member; /* of the meet that the head waits in */
-    uint32_t rate;        /* sharing */
-    uint64_t remaining;   /* sharing: ns of work << 16 */
     uint64_t oldest;      /* the launch queue begins with this item; those before it are over */
     int64_t room;         /* launches that it takes without asking */
 } sim_stream;

@@ -1,0 +1,37 @@
+/* vec.c: a growing array at least doubles, from 16 items on. */
+#include "core/base/vec.h"
+
+#include <string.h>
+
+#define FIRST_CAP 16u
+
+dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size)
+{
+    uint64_t larger = *cap ? (uint64_t)*cap * 2 : FIRST_CAP;
+    size_t bytes;
+    void *items;
+    if (count <= *cap)
+        return DBO_OK;
+    if (larger < count)
+        larger = count;
+    if (larger > UINT32_MAX || __builtin_mul_overflow((size_t)larger, size, &bytes))
+        return DBO_NO_MEMORY;
+    memcpy(&items, at, sizeof items); /* a pointer to items of any type */
+    items = realloc(items, bytes);
+    if (!items)
+        return DBO_NO_MEMORY;
+    memcpy(at, &items, sizeof items);
+    *cap = (uint32_t)larger;
+    return DBO_OK;
+}
+
+dbo_status dbo_vec_grow_zeroed(void *at, uint32_t *cap, uint64_t count, size_t size)
+{
+    uint32_t had = *cap;
+    unsigned char *items;
+    DBO_TRY(dbo_vec_grow(at, cap, count, size));
+    memcpy(&items, at, sizeof items);
+    if (*cap > had)
+        memset(items + had * size, 0, (*cap - had) * size);
+    return DBO_OK;
+}
