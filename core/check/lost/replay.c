@@ -3,18 +3,25 @@
  * An entity is a stream or a host; each has at most one time at which it must be looked at, and the
  * heap's entries for other times are stale. What an entity waits for without a time (an item of
  * another stream, a meet) is asked for again whenever something of its rank ends, or a meet begins:
- * there are a handful of streams a rank. Sharing is that of timed_ops.h, in the same fixed point.
+ * there are a handful of streams a rank.
  */
+#include "core/base/fluid.h"
+#include "core/base/heap.h"
 #include "core/check/lost/course.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define STREAMS  DBO_COURSE_STREAMS
-#define NOBODYS  DBO_MAX_UBATCHES
-#define RATE_ONE (UINT64_C(1) << DBO_RATE_BITS)
-#define UNKNOWN  INT64_MAX
-#define NEVER    INT64_MIN
+#define STREAMS DBO_COURSE_STREAMS
+#define NOBODYS DBO_MAX_UBATCHES
+#define UNKNOWN INT64_MAX
+#define NEVER   INT64_MIN
+
+/* Keys of the heap: ns since the first host began, then the entity. */
+#define ENTITY_BITS 20
+#define MAX_NS      (INT64_C(1) << (63 - ENTITY_BITS))
+
+_Static_assert(DBO_MAX_RANKS *(STREAMS + 1) <= 1u << ENTITY_BITS, "an entity fits into a key");
 
 typedef struct play_stream {
     uint32_t issued, done;
@@ -22,10 +29,8 @@ typedef struct play_stream {
     int64_t end_ns;         /* of its last op */
     int64_t all_ns, own_ns; /* of the waits since then: what ended last, and of the own ubatch's */
     dbo_op_id waited_for;
-    uint64_t rate, left; /* of the head's work */
-    bool busy;           /* its head has begun */
-    bool holds;          /* and waits for its peers */
-    bool shares;         /* its rank's SMs */
+    bool busy;  /* its head has begun */
+    bool holds; /* and waits for its peers */
 } play_stream;
 
 typedef struct play_host {
@@ -38,7 +43,7 @@ typedef struct play_host {
     int64_t waited_ns;               /* what the last wait took, until something is issued */
     uint32_t waited;                 /* that action */
     uint32_t held[DBO_COURSE_TURNS]; /* by the wait of an action, plus one; 0: none */
-    int64_t shared_ns;               /* its device's SMs are accounted for until then */
+    dbo_fluid sms;                   /* of its device; jobs are streams */
 } play_host;
 
 typedef struct play_meet {
@@ -51,11 +56,6 @@ typedef struct play_item {
     uint32_t gate; /* held by the wait of an action, plus one; 0: none */
 } play_item;
 
-typedef struct due {
-    int64_t at_ns;
-    uint32_t entity;
-} due;
-
 typedef struct play {
     const dbo_course *course;
     dbo_play_rules rules;
@@ -63,11 +63,11 @@ typedef struct play {
     play_host *hosts;     /* (ranks) */
     play_meet *meets;
     play_item *items;
-    due *heap;
-    uint32_t heap_size, heap_cap;
-    int64_t now_ns;
+    dbo_heap due;
+    int64_t begin_ns, now_ns;
     bool wake_all; /* a meet has begun */
     bool failed;   /* out of memory */
+    bool endless;  /* longer than can be played */
     dbo_played *out;
     uint32_t watched; /* the index of the rank that is asked for */
 } play;
@@ -78,11 +78,6 @@ static int64_t later(int64_t a, int64_t b)
 }
 
 /* ---- what is due ---- */
-
-static bool before(due a, due b)
-{
-    return a.at_ns != b.at_ns ? a.at_ns < b.at_ns : a.entity < b.entity;
-}
 
 static int64_t *due_of(play *p, uint32_t entity)
 {
@@ -97,40 +92,11 @@ static void look_at(play *p, uint32_t entity, int64_t at_ns)
     if (*known_ns == at_ns)
         return;
     *known_ns = at_ns;
-    if (p->heap_size == p->heap_cap) {
-        uint32_t cap = p->heap_cap ? p->heap_cap * 2 : 256;
-        due *grown = realloc(p->heap, cap * sizeof *grown);
-        if (!grown) {
-            p->failed = true;
-            return;
-        }
-        p->heap = grown;
-        p->heap_cap = cap;
-    }
-    const due added = {at_ns, entity};
-    uint32_t i = p->heap_size++;
-    for (; i > 0 && before(added, p->heap[(i - 1) / 2]); i = (i - 1) / 2)
-        p->heap[i] = p->heap[(i - 1) / 2];
-    p->heap[i] = added;
-}
-
-static due take_first(play *p)
-{
-    const due first = p->heap[0], last = p->heap[--p->heap_size];
-    uint32_t i = 0;
-    for (;;) {
-        uint32_t child = 2 * i + 1;
-        if (child >= p->heap_size)
-            break;
-        if (child + 1 < p->heap_size && before(p->heap[child + 1], p->heap[child]))
-            child++;
-        if (!before(p->heap[child], last))
-            break;
-        p->heap[i] = p->heap[child];
-        i = child;
-    }
-    p->heap[i] = last;
-    return first;
+    if (at_ns - p->begin_ns >= MAX_NS)
+        p->endless = true;
+    else if (dbo_heap_push(&p->due, (uint64_t)(at_ns - p->begin_ns) << ENTITY_BITS | entity) !=
+             DBO_OK)
+        p->failed = true;
 }
 
 /* ---- sharing SMs ---- */
@@ -141,51 +107,32 @@ static const dbo_course_item *head_of(const play *p, uint32_t r, uint32_t n)
     return &p->course->items[rank->items[n][p->streams[r * STREAMS + n].done]];
 }
 
-/* What has been done since the last change. */
-static void account(play *p, uint32_t r)
+/* Rates have changed: each kernel ends at another time. */
+static void look_at_ends(play *p, uint32_t r)
 {
-    uint64_t ns = (uint64_t)(p->now_ns - p->hosts[r].shared_ns);
-    p->hosts[r].shared_ns = p->now_ns;
-    for (uint32_t n = 0; n < p->course->ranks[r].num_streams && ns > 0; n++) {
-        play_stream *s = &p->streams[r * STREAMS + n];
-        if (s->shares && !s->holds)
-            s->left -= ns * s->rate < s->left ? ns * s->rate : s->left;
+    const dbo_fluid *sms = &p->hosts[r].sms;
+    for (uint32_t i = 0; i < sms->count; i++) {
+        int64_t end_ns = dbo_fluid_end_ns(sms, i);
+        if (end_ns != DBO_FLUID_ENDLESS)
+            look_at(p, r * STREAMS + sms->jobs[i].who, end_ns);
     }
 }
 
-static void rebalance(play *p, uint32_t r)
+/* The head has work for its SMs, or only holds them (DBO_FLUID_ENDLESS); false: it shares none. */
+static bool take_sms(play *p, uint32_t r, uint32_t n, int64_t work_ns)
 {
-    uint64_t asked = 0, total = p->course->total_sms;
-    uint32_t num_streams = p->course->ranks[r].num_streams;
-    for (uint32_t n = 0; n < num_streams; n++)
-        if (p->streams[r * STREAMS + n].shares)
-            asked += head_of(p, r, n)->sms;
-    uint64_t rate = asked > total ? (total << DBO_RATE_BITS) / asked : RATE_ONE;
-    for (uint32_t n = 0; n < num_streams; n++) {
-        play_stream *s = &p->streams[r * STREAMS + n];
-        if (!s->shares || s->holds)
-            continue;
-        s->rate = rate > 0 ? rate : 1;
-        look_at(p, r * STREAMS + n, p->now_ns + (int64_t)((s->left + s->rate - 1) / s->rate));
-    }
-}
-
-static void take_sms(play *p, uint32_t r, uint32_t n)
-{
-    if (head_of(p, r, n)->sms == 0 || p->course->total_sms == 0 || p->rules.own_sms)
-        return;
-    account(p, r);
-    p->streams[r * STREAMS + n].shares = true;
-    rebalance(p, r);
+    uint32_t sms = head_of(p, r, n)->sms;
+    if (sms == 0 || p->course->total_sms == 0 || p->rules.own_sms)
+        return false;
+    dbo_fluid_begin(&p->hosts[r].sms, p->now_ns, n, (dbo_fluid_demand){{sms, 0}}, work_ns);
+    look_at_ends(p, r);
+    return true;
 }
 
 static void give_sms_back(play *p, uint32_t r, uint32_t n)
 {
-    if (!p->streams[r * STREAMS + n].shares)
-        return;
-    account(p, r);
-    p->streams[r * STREAMS + n].shares = false;
-    rebalance(p, r);
+    dbo_fluid_end(&p->hosts[r].sms, p->now_ns, n);
+    look_at_ends(p, r);
 }
 
 /* ---- streams ---- */
@@ -207,15 +154,9 @@ static void work(play *p, uint32_t r, uint32_t n)
 {
     play_stream *s = &p->streams[r * STREAMS + n];
     const dbo_course_item *item = head_of(p, r, n);
-    account(p, r);
-    s->left = (uint64_t)item->work_ns << DBO_RATE_BITS;
     s->holds = false;
     s->due_ns = NEVER;
-    if (s->shares)
-        rebalance(p, r);
-    else
-        take_sms(p, r, n);
-    if (!s->shares)
+    if (!take_sms(p, r, n, item->work_ns))
         look_at(p, r * STREAMS + n, p->now_ns + item->work_ns);
 }
 
@@ -250,7 +191,7 @@ static void come(play *p, uint32_t r, uint32_t n)
     begin(p, r, n);
     p->streams[r * STREAMS + n].holds = true;
     if (++m->come < p->course->meets[meet].ranks) {
-        take_sms(p, r, n);
+        take_sms(p, r, n, DBO_FLUID_ENDLESS);
         return;
     }
     m->start_ns = p->now_ns;
@@ -465,12 +406,14 @@ static void run(play *p)
     uint32_t num_ranks = p->course->num_ranks;
     for (uint32_t r = 0; r < num_ranks; r++)
         look_at(p, num_ranks * STREAMS + r, p->course->ranks[r].start_ns);
-    while (p->heap_size > 0 && !p->failed) {
-        const due next = take_first(p);
-        if (*due_of(p, next.entity) != next.at_ns)
+    while (!dbo_heap_is_empty(&p->due) && !p->failed && !p->endless) {
+        uint64_t key = dbo_heap_take(&p->due);
+        uint32_t entity = (uint32_t)key & ((1u << ENTITY_BITS) - 1);
+        int64_t at_ns = p->begin_ns + (int64_t)(key >> ENTITY_BITS);
+        if (*due_of(p, entity) != at_ns)
             continue;
-        p->now_ns = next.at_ns;
-        handle(p, next.entity);
+        p->now_ns = at_ns;
+        handle(p, entity);
     }
 }
 
@@ -488,7 +431,9 @@ static bool prepare(play *p)
         p->streams[e].due_ns = p->streams[e].all_ns = p->streams[e].own_ns = NEVER;
     for (size_t r = 0; r < ranks; r++) {
         p->hosts[r].due_ns = p->hosts[r].waits_since_ns = NEVER;
-        p->hosts[r].shared_ns = c->ranks[r].start_ns;
+        dbo_fluid_init(&p->hosts[r].sms, (dbo_fluid_demand){{c->total_sms, 0}});
+        if (r == 0 || c->ranks[r].start_ns < p->begin_ns)
+            p->begin_ns = c->ranks[r].start_ns;
     }
     return true;
 }
@@ -505,12 +450,12 @@ dbo_status dbo_course_play(const dbo_course *course, const dbo_play_rules *rules
     p.failed = !prepare(&p);
     if (!p.failed)
         run(&p);
-    if (!p.failed && p.hosts[p.watched].ended)
+    if (!p.failed && !p.endless && p.hosts[p.watched].ended)
         out->step_ns = p.hosts[p.watched].end_ns - watched->begin_ns;
     free(p.streams);
     free(p.hosts);
     free(p.meets);
     free(p.items);
-    free(p.heap);
+    dbo_heap_fini(&p.due);
     return p.failed ? dbo_fail_memory(err, "a step's course") : DBO_OK;
 }

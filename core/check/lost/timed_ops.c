@@ -1,6 +1,8 @@
 /* timed_ops.c: spans as sorted tables; SMs asked for as a line over time. O(n log n). */
 #include "core/check/lost/timed_ops.h"
 
+#include "core/base/fluid.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +64,7 @@ static int64_t add_up(edge *edges, uint32_t count, int64_t total)
     int64_t gone = 0, crowded_ns = 0, asked = 0;
     for (uint32_t i = 0; i < count; i++) {
         int64_t ns = i > 0 ? edges[i].at_ns - edges[i - 1].at_ns : 0;
-        gone += ns * (asked > total ? (total << DBO_RATE_BITS) / asked : 1 << DBO_RATE_BITS);
+        gone += ns * (int64_t)dbo_fluid_rate((uint64_t)asked, (uint64_t)total);
         crowded_ns += asked > total ? ns : 0;
         asked += edges[i].sms;
         edges[i].gone = gone;
@@ -90,7 +92,7 @@ static dbo_status set_work(dbo_timed_ops *ops, uint32_t total_sms, dbo_error *er
         if (op->sms == 0 || op->start_ns >= op->end_ns)
             continue;
         int64_t gone = gone_at(edges, count, op->end_ns) - gone_at(edges, count, op->start_ns);
-        op->work_ns = (gone + (1 << (DBO_RATE_BITS - 1))) >> DBO_RATE_BITS;
+        op->work_ns = (gone + (1 << (DBO_FLUID_RATE_BITS - 1))) >> DBO_FLUID_RATE_BITS;
     }
     free(edges);
     return DBO_OK;

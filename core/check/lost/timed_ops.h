@@ -10,8 +10,6 @@
 
 #include "core/trace/trace.h"
 
-#define DBO_RATE_BITS 16 /* of the fraction of a share of speed */
-
 typedef struct dbo_timed_op {
     uint64_t key; /* id without rank and step, and the part */
     int64_t start_ns, end_ns;
