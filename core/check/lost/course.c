@@ -41,12 +41,10 @@ typedef struct rank_state {
     dbo_op_id last[DBO_COURSE_STREAMS];
     event_state *events;
     uint32_t num_events;
-    transfer_state *transfers;
-    uint32_t num_transfers, cap_transfers;
+    DBO_VEC(transfer_state) transfers;
     uint32_t posted[DBO_MAX_UBATCHES];
     uint64_t capture_first;
-    graph_state *graphs;
-    uint32_t num_graphs, cap_graphs;
+    DBO_VEC(graph_state) graphs;
     int64_t counts_late_ns, counts_least_ns; /* after the start: at most when waited for; else */
 } rank_state;
 
@@ -55,55 +53,31 @@ typedef struct build {
     const dbo_course_source *source;
     rank_state *ranks;
     uint16_t *index;                                                /* of a rank, or NOBODY */
-    uint32_t *meets[DBO_MAX_UBATCHES], cap_meets[DBO_MAX_UBATCHES]; /* by communicator and number */
+    uint32_t *meets[DBO_MAX_UBATCHES], cap_meets[DBO_MAX_UBATCHES]; /* + 1, by number; 0: none */
 } build;
 
-/* ---- arrays ---- */
-
-/* Room for item number `count`; false: out of memory. */
-static bool fit(void **array, uint32_t count, uint32_t *cap, size_t size)
-{
-    if (count < *cap)
-        return true;
-    uint32_t larger = *cap ? *cap : 16;
-    while (larger <= count)
-        larger *= 2;
-    void *grown = realloc(*array, larger * size);
-    if (!grown)
-        return false;
-    *array = grown;
-    *cap = larger;
-    return true;
-}
-
-#define FIT(array, count, cap) fit((void **)&(array), count, &(cap), sizeof *(array))
+/* ---- by number ---- */
 
 static event_state *event_at(rank_state *r, uint32_t number)
 {
-    uint32_t cap = r->num_events;
-    if (!FIT(r->events, number, cap))
+    if (dbo_vec_grow_zeroed(&r->events, &r->num_events, (uint64_t)number + 1, sizeof *r->events) !=
+        DBO_OK)
         return NULL;
-    memset(r->events + r->num_events, 0, (cap - r->num_events) * sizeof *r->events);
-    r->num_events = cap;
     return &r->events[number];
 }
 
 /* The meet that transfer `number` of a communicator is; DBO_COURSE_NO_MEET: out of memory. */
 static uint32_t meet_of(build *b, uint32_t comm, uint32_t number)
 {
-    uint32_t had = b->cap_meets[comm];
-    if (!FIT(b->meets[comm], number, b->cap_meets[comm]))
-        return DBO_COURSE_NO_MEET;
-    memset(b->meets[comm] + had, 0xff, (b->cap_meets[comm] - had) * sizeof *b->meets[comm]);
-    uint32_t *meet = &b->meets[comm][number];
-    if (*meet != DBO_COURSE_NO_MEET)
-        return *meet;
     dbo_course *c = b->course;
-    if (!FIT(c->meets, c->num_meets, c->cap_meets))
+    if (dbo_vec_grow_zeroed(&b->meets[comm], &b->cap_meets[comm], (uint64_t)number + 1,
+                            sizeof *b->meets[comm]) != DBO_OK)
         return DBO_COURSE_NO_MEET;
-    c->meets[c->num_meets] = (dbo_course_meet){.last_start_ns = INT64_MIN};
-    *meet = c->num_meets;
-    return c->num_meets++;
+    uint32_t *meet = &b->meets[comm][number];
+    if (*meet == 0 &&
+        DBO_VEC_PUSH(&c->meets, (dbo_course_meet){.last_start_ns = INT64_MIN}) == DBO_OK)
+        *meet = c->meets.count;
+    return *meet - 1;
 }
 
 /* ---- what is added ---- */
@@ -115,13 +89,9 @@ static uint8_t turn_of(const dbo_call *call)
 
 static bool add_action(rank_state *r, dbo_course_action action)
 {
-    dbo_course_rank *out = r->out;
-    if (!FIT(out->actions, out->num_actions, out->cap_actions))
-        return false;
     action.busy_ns = r->busy_ns;
     r->busy_ns = 0;
-    out->actions[out->num_actions++] = action;
-    return true;
+    return DBO_VEC_PUSH(&r->out->actions, action) == DBO_OK;
 }
 
 /* An item at its stream's end, and its issue. */
@@ -131,20 +101,17 @@ static bool add_item(build *b, rank_state *r, const dbo_call *call, dbo_course_i
     dbo_course_rank *out = r->out;
     item.stream = (uint8_t)call->stream;
     item.turn = turn_of(call);
-    uint32_t *count = &out->num_items[item.stream];
-    if (!FIT(c->items, c->num_items, c->cap_items) ||
-        !FIT(out->items[item.stream], *count, out->cap_items[item.stream]))
+    if (DBO_VEC_PUSH(&out->items[item.stream], c->items.count) != DBO_OK ||
+        DBO_VEC_PUSH(&c->items, item) != DBO_OK)
         return false;
-    out->items[item.stream][(*count)++] = c->num_items;
     if (out->num_streams <= item.stream)
         out->num_streams = item.stream + 1u;
-    r->own[item.stream][item.turn] = *count;
+    r->own[item.stream][item.turn] = out->items[item.stream].count;
     if (item.kind != DBO_COURSE_WAIT)
         r->last[item.stream] = item.id;
-    c->items[c->num_items++] = item;
     return add_action(r, (dbo_course_action){.kind = DBO_COURSE_ISSUE,
                                              .turn = item.turn,
-                                             .index = c->num_items - 1});
+                                             .index = c->items.count - 1});
 }
 
 static bool add_record(rank_state *r, const dbo_call *call)
@@ -154,7 +121,7 @@ static bool add_record(rank_state *r, const dbo_call *call)
         return false;
     e->recorded = true;
     e->stream = (uint8_t)call->stream;
-    e->all = r->out->num_items[call->stream];
+    e->all = r->out->items[call->stream].count;
     memcpy(e->own, r->own[call->stream], sizeof e->own);
     e->last = r->last[call->stream];
     return true;
@@ -212,9 +179,9 @@ static bool add_post(build *b, rank_state *r, const dbo_call *call)
     if (!op)
         return true;
     uint32_t meet = meet_of(b, comm, r->posted[comm]++);
-    if (meet == DBO_COURSE_NO_MEET || !FIT(r->transfers, r->num_transfers, r->cap_transfers))
+    if (meet == DBO_COURSE_NO_MEET)
         return false;
-    dbo_course_meet *m = &b->course->meets[meet];
+    dbo_course_meet *m = &b->course->meets.items[meet];
     m->ranks++;
     m->last_start_ns = op->start_ns > m->last_start_ns ? op->start_ns : m->last_start_ns;
     if (!add_item(b, r, call,
@@ -226,20 +193,20 @@ static bool add_post(build *b, rank_state *r, const dbo_call *call)
                                     .flight_ns = run ? 0 : flight_of(r, call, send),
                                     .sms = (uint16_t)op->sms}))
         return false;
-    r->transfers[r->num_transfers++] = (transfer_state){.handle = call->number,
-                                                        .meet = meet,
-                                                        .position = r->out->num_items[call->stream],
-                                                        .cost = call->what,
-                                                        .stream = (uint8_t)call->stream,
-                                                        .id = call->id};
-    return true;
+    return DBO_VEC_PUSH(&r->transfers,
+                        (transfer_state){.handle = call->number,
+                                         .meet = meet,
+                                         .position = r->out->items[call->stream].count,
+                                         .cost = call->what,
+                                         .stream = (uint8_t)call->stream,
+                                         .id = call->id}) == DBO_OK;
 }
 
 static transfer_state *transfer_at(rank_state *r, uint32_t handle)
 {
-    for (uint32_t i = r->num_transfers; i-- > 0;)
-        if (r->transfers[i].handle == handle)
-            return &r->transfers[i];
+    for (uint32_t i = r->transfers.count; i-- > 0;)
+        if (r->transfers.items[i].handle == handle)
+            return &r->transfers.items[i];
     return NULL;
 }
 
@@ -249,7 +216,7 @@ static bool add_finish(build *b, rank_state *r, const dbo_call *call)
     if (!t)
         return true;
     const transfer_state done = *t;
-    *t = r->transfers[--r->num_transfers];
+    *t = r->transfers.items[--r->transfers.count];
     const dbo_timed_op *recv = dbo_timed_op_find(&r->out->ops, done.id, DBO_SPAN_RECV);
     if (recv)
         return add_item(b, r, call,
@@ -299,7 +266,8 @@ static bool add_host_wait(build *b, rank_state *r, const dbo_call *call)
         return false;
     if (!e->recorded || e->all == 0)
         return true;
-    const dbo_course_item *last = &b->course->items[r->out->items[e->stream][e->all - 1]];
+    const dbo_course_item *last =
+        &b->course->items.items[r->out->items[e->stream].items[e->all - 1]];
     const dbo_timed_op *op = dbo_timed_op_find(&r->out->ops, last->id, DBO_SPAN_RUN);
     int64_t late_ns = op && last->kind != DBO_COURSE_WAIT && call->end_ns > call->begin_ns
                           ? call->end_ns - op->end_ns
@@ -316,8 +284,8 @@ static bool add_host_wait(build *b, rank_state *r, const dbo_call *call)
 static void settle_counts(rank_state *r)
 {
     int64_t usual_ns = r->counts_late_ns > 0 ? r->counts_late_ns : r->counts_least_ns;
-    for (uint32_t i = 0; i < r->out->num_actions; i++) {
-        dbo_course_action *a = &r->out->actions[i];
+    for (uint32_t i = 0; i < r->out->actions.count; i++) {
+        dbo_course_action *a = &r->out->actions.items[i];
         if (a->kind == DBO_COURSE_COUNTS && a->late_ns < 0)
             a->late_ns = usual_ns;
     }
@@ -325,10 +293,10 @@ static void settle_counts(rank_state *r)
 
 static void settle_flights(dbo_course *c)
 {
-    for (uint32_t i = 0; i < c->num_items; i++) {
-        dbo_course_item *item = &c->items[i];
+    for (uint32_t i = 0; i < c->items.count; i++) {
+        dbo_course_item *item = &c->items.items[i];
         if (item->flight_ns < 0)
-            item->flight_ns = -item->flight_ns - c->meets[item->meet].last_start_ns;
+            item->flight_ns = -item->flight_ns - c->meets.items[item->meet].last_start_ns;
     }
 }
 
@@ -352,9 +320,9 @@ static bool add_device_call(build *b, rank_state *r, const dbo_call *call)
 
 static const graph_state *graph_of(const rank_state *r, uint32_t number)
 {
-    for (uint32_t i = r->num_graphs; i-- > 0;)
-        if (r->graphs[i].graph == number)
-            return &r->graphs[i];
+    for (uint32_t i = r->graphs.count; i-- > 0;)
+        if (r->graphs.items[i].graph == number)
+            return &r->graphs.items[i];
     return NULL;
 }
 
@@ -378,11 +346,10 @@ static bool note_capture(rank_state *r, const dbo_call *call, uint64_t at)
         r->capture_first = at;
     if (call->kind != DBO_CALL_CAPTURE_END)
         return true;
-    if (!FIT(r->graphs, r->num_graphs, r->cap_graphs))
-        return false;
-    r->graphs[r->num_graphs++] = (graph_state){
-        .graph = call->number, .first = r->capture_first, .end = at, .in_step = r->in_step};
-    return true;
+    return DBO_VEC_PUSH(&r->graphs, (graph_state){.graph = call->number,
+                                                  .first = r->capture_first,
+                                                  .end = at,
+                                                  .in_step = r->in_step}) == DBO_OK;
 }
 
 static bool waits(const dbo_call *call)
@@ -465,13 +432,13 @@ static dbo_status find_ranks(build *b, dbo_error *err)
 {
     dbo_course *c = b->course;
     const dbo_recorder *log = b->source->log;
-    uint32_t cap = 0;
     memset(b->index, 0xff, DBO_MAX_RANKS * sizeof *b->index);
     for (uint64_t i = 0; i < log->count; i++) {
         const dbo_call *call = dbo_recorder_at(log, i);
         if (!is_step(call, c->step, DBO_MARK_STEP_BEGIN) || b->index[call->rank] != NOBODY)
             continue;
-        if (!FIT(c->ranks, c->num_ranks, cap))
+        if (dbo_vec_grow(&c->ranks, &c->cap_ranks, (uint64_t)c->num_ranks + 1, sizeof *c->ranks) !=
+            DBO_OK)
             return dbo_fail_memory(err, "a step's course");
         b->index[call->rank] = (uint16_t)c->num_ranks;
         c->ranks[c->num_ranks++] = (dbo_course_rank){.rank = call->rank};
@@ -520,8 +487,8 @@ static void build_fini(build *b)
 {
     for (uint32_t r = 0; r < b->course->num_ranks && b->ranks; r++) {
         free(b->ranks[r].events);
-        free(b->ranks[r].transfers);
-        free(b->ranks[r].graphs);
+        DBO_VEC_FINI(&b->ranks[r].transfers);
+        DBO_VEC_FINI(&b->ranks[r].graphs);
     }
     for (uint32_t comm = 0; comm < DBO_MAX_UBATCHES; comm++)
         free(b->meets[comm]);
@@ -550,13 +517,13 @@ void dbo_course_fini(dbo_course *course)
     for (uint32_t r = 0; r < course->num_ranks; r++) {
         dbo_course_rank *rank = &course->ranks[r];
         dbo_timed_ops_fini(&rank->ops);
-        free(rank->actions);
+        DBO_VEC_FINI(&rank->actions);
         for (uint32_t s = 0; s < DBO_COURSE_STREAMS; s++)
-            free(rank->items[s]);
+            DBO_VEC_FINI(&rank->items[s]);
     }
     free(course->ranks);
-    free(course->items);
-    free(course->meets);
+    DBO_VEC_FINI(&course->items);
+    DBO_VEC_FINI(&course->meets);
     *course = (dbo_course){0};
 }
 

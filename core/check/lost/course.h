@@ -21,6 +21,7 @@
 #ifndef DBO_CHECK_COURSE_H
 #define DBO_CHECK_COURSE_H
 
+#include "core/base/vec.h"
 #include "core/check/lost/timed_ops.h"
 #include "core/rank/recorder.h"
 
@@ -67,12 +68,10 @@ typedef struct dbo_course_rank {
     dbo_timed_ops ops;
     int64_t begin_ns; /* of the step */
     int64_t start_ns; /* of issuing */
-    dbo_course_action *actions;
-    uint32_t num_actions, cap_actions;
+    DBO_VEC(dbo_course_action) actions;
     int64_t rest_ns;      /* of the host, after its last action */
     uint32_t num_streams; /* numbers from here on have no items */
-    uint32_t *items[DBO_COURSE_STREAMS], num_items[DBO_COURSE_STREAMS],
-        cap_items[DBO_COURSE_STREAMS];
+    DBO_VEC(uint32_t) items[DBO_COURSE_STREAMS];
 } dbo_course_rank;
 
 typedef struct dbo_course_meet {
@@ -84,11 +83,9 @@ typedef struct dbo_course {
     uint32_t step, total_sms;
     bool captures; /* something in it */
     dbo_course_rank *ranks;
-    uint32_t num_ranks;
-    dbo_course_item *items;
-    uint32_t num_items, cap_items;
-    dbo_course_meet *meets;
-    uint32_t num_meets, cap_meets;
+    uint32_t num_ranks, cap_ranks;
+    DBO_VEC(dbo_course_item) items;
+    DBO_VEC(dbo_course_meet) meets;
 } dbo_course;
 
 typedef struct dbo_course_source {

@@ -25,7 +25,7 @@ static const dbo_a2a_cost *dispatch_of(const dbo_course *course, const dbo_cours
 {
     if (action->kind != DBO_COURSE_ISSUE)
         return NULL;
-    const dbo_course_item *item = &course->items[action->index];
+    const dbo_course_item *item = &course->items.items[action->index];
     bool post = item->kind == DBO_COURSE_MEET || item->kind == DBO_COURSE_SEND;
     *id = item->id;
     return post && dbo_op_id_kind(item->id) == DBO_KIND_DISPATCH ? item->cost : NULL;
@@ -36,9 +36,9 @@ static void read_sent(const dbo_course *course, const dbo_course_rank *rank, row
 {
     uint32_t layer = UINT32_MAX;
     *out = (rows){0};
-    for (uint32_t i = 0; i < rank->num_actions; i++) {
+    for (uint32_t i = 0; i < rank->actions.count; i++) {
         dbo_op_id id;
-        const dbo_a2a_cost *cost = dispatch_of(course, &rank->actions[i], &id);
+        const dbo_a2a_cost *cost = dispatch_of(course, &rank->actions.items[i], &id);
         if (!cost)
             continue;
         if (layer == UINT32_MAX)
@@ -156,13 +156,13 @@ static void shrink_rank(dbo_course *course, const dbo_course_rank *rank,
                         const dbo_perf_machine *machine, const rows *own, const rows *all)
 {
     const dbo_a2a_cost *routing = NULL;
-    for (uint32_t i = 0; i < rank->num_actions; i++) {
+    for (uint32_t i = 0; i < rank->actions.count; i++) {
         dbo_op_id id;
         if (!routing)
-            routing = dispatch_of(course, &rank->actions[i], &id);
-        if (rank->actions[i].kind != DBO_COURSE_ISSUE)
+            routing = dispatch_of(course, &rank->actions.items[i], &id);
+        if (rank->actions.items[i].kind != DBO_COURSE_ISSUE)
             continue;
-        dbo_course_item *item = &course->items[rank->actions[i].index];
+        dbo_course_item *item = &course->items.items[rank->actions.items[i].index];
         uint32_t u = dbo_op_id_ubatch(item->id);
         if (!item->cost || item->kind == DBO_COURSE_WAIT)
             continue;

@@ -21,8 +21,7 @@ typedef struct kept_cost {
 
 struct dbo_perf {
     dbo_recorder recorder;
-    kept_cost **kept;
-    uint32_t count, cap;
+    DBO_VEC(kept_cost *) kept;
     uint32_t total_sms; /* of a device */
     bool failed;
 };
@@ -43,24 +42,18 @@ static const void *address_of(const kept_cost *kept)
 
 static const kept_cost *keep_cost(dbo_perf *perf, bool transfer, const void *cost)
 {
-    for (uint32_t i = perf->count; i-- > 0;)
-        if (is_same(perf->kept[i], transfer, cost))
-            return perf->kept[i];
-    if (perf->count == perf->cap) {
-        uint32_t cap = perf->cap ? perf->cap * 2 : 32;
-        kept_cost **grown = realloc(perf->kept, cap * sizeof(kept_cost *));
-        if (!grown)
-            return NULL;
-        perf->kept = grown;
-        perf->cap = cap;
-    }
+    for (uint32_t i = perf->kept.count; i-- > 0;)
+        if (is_same(perf->kept.items[i], transfer, cost))
+            return perf->kept.items[i];
+    if (DBO_VEC_RESERVE(&perf->kept, (uint64_t)perf->kept.count + 1) != DBO_OK)
+        return NULL;
     kept_cost *kept = calloc(1, sizeof *kept);
     if (!kept)
         return NULL;
     kept->transfer = transfer;
     memcpy(transfer ? (void *)&kept->a2a : (void *)&kept->op, cost,
            transfer ? sizeof kept->a2a : sizeof kept->op);
-    perf->kept[perf->count++] = kept;
+    perf->kept.items[perf->kept.count++] = kept;
     return kept;
 }
 
@@ -102,9 +95,9 @@ void dbo_perf_destroy(dbo_perf *perf)
     if (!perf)
         return;
     dbo_recorder_fini(&perf->recorder);
-    for (uint32_t i = 0; i < perf->count; i++)
-        free(perf->kept[i]);
-    free(perf->kept);
+    for (uint32_t i = 0; i < perf->kept.count; i++)
+        free(perf->kept.items[i]);
+    DBO_VEC_FINI(&perf->kept);
     free(perf);
 }
 

@@ -104,7 +104,7 @@ static void look_at(play *p, uint32_t entity, int64_t at_ns)
 static const dbo_course_item *head_of(const play *p, uint32_t r, uint32_t n)
 {
     const dbo_course_rank *rank = &p->course->ranks[r];
-    return &p->course->items[rank->items[n][p->streams[r * STREAMS + n].done]];
+    return &p->course->items.items[rank->items[n].items[p->streams[r * STREAMS + n].done]];
 }
 
 /* Rates have changed: each kernel ends at another time. */
@@ -163,21 +163,21 @@ static void work(play *p, uint32_t r, uint32_t n)
 static void begin(play *p, uint32_t r, uint32_t n)
 {
     play_stream *s = &p->streams[r * STREAMS + n];
-    uint32_t at = p->course->ranks[r].items[n][s->done];
-    note_wait(p, r, s, &p->course->items[at], p->items[at].issued_ns);
+    uint32_t at = p->course->ranks[r].items[n].items[s->done];
+    note_wait(p, r, s, &p->course->items.items[at], p->items[at].issued_ns);
     s->busy = true;
 }
 
 static void end_head(play *p, uint32_t r, uint32_t n)
 {
     play_stream *s = &p->streams[r * STREAMS + n];
-    uint32_t at = p->course->ranks[r].items[n][s->done];
+    uint32_t at = p->course->ranks[r].items[n].items[s->done];
     give_sms_back(p, r, n);
     p->items[at].end_ns = p->now_ns;
     s->done++;
     s->busy = false;
     s->due_ns = NEVER;
-    if (p->course->items[at].kind == DBO_COURSE_WAIT)
+    if (p->course->items.items[at].kind == DBO_COURSE_WAIT)
         return;
     s->end_ns = p->now_ns;
     s->all_ns = s->own_ns = NEVER;
@@ -190,7 +190,7 @@ static void come(play *p, uint32_t r, uint32_t n)
     play_meet *m = &p->meets[meet];
     begin(p, r, n);
     p->streams[r * STREAMS + n].holds = true;
-    if (++m->come < p->course->meets[meet].ranks) {
+    if (++m->come < p->course->meets.items[meet].ranks) {
         take_sms(p, r, n, DBO_FLUID_ENDLESS);
         return;
     }
@@ -207,7 +207,7 @@ static void send(play *p, uint32_t r, uint32_t n)
     const dbo_course_item *item = head_of(p, r, n);
     play_meet *m = &p->meets[item->meet];
     m->landed_ns = later(m->landed_ns, p->now_ns + item->flight_ns);
-    if (++m->come == p->course->meets[item->meet].ranks) {
+    if (++m->come == p->course->meets.items[item->meet].ranks) {
         m->start_ns = p->now_ns;
         p->wake_all = true;
     }
@@ -217,7 +217,7 @@ static void send(play *p, uint32_t r, uint32_t n)
 
 static int64_t end_of(const play *p, uint32_t r, uint32_t n, uint32_t count)
 {
-    return count == 0 ? NEVER : p->items[p->course->ranks[r].items[n][count - 1]].end_ns;
+    return count == 0 ? NEVER : p->items[p->course->ranks[r].items[n].items[count - 1]].end_ns;
 }
 
 /* Is what the head waits for over? */
@@ -243,7 +243,8 @@ static int64_t time_of(const play *p, uint32_t r, const dbo_course_action *a)
 {
     if (a->kind == DBO_COURSE_COUNTS) {
         const play_meet *m = &p->meets[a->index];
-        return m->come < p->course->meets[a->index].ranks ? UNKNOWN : m->start_ns + a->late_ns;
+        return m->come < p->course->meets.items[a->index].ranks ? UNKNOWN
+                                                                : m->start_ns + a->late_ns;
     }
     bool over = p->streams[r * STREAMS + a->index].done >= a->count;
     return over ? end_of(p, r, a->index, a->count) + a->late_ns : UNKNOWN;
@@ -253,7 +254,7 @@ static bool is_held(play *p, uint32_t r, uint32_t n, uint32_t gate)
 {
     if (gate == 0)
         return false;
-    int64_t at_ns = time_of(p, r, &p->course->ranks[r].actions[gate - 1]);
+    int64_t at_ns = time_of(p, r, &p->course->ranks[r].actions.items[gate - 1]);
     if (at_ns != UNKNOWN && at_ns > p->now_ns)
         look_at(p, r * STREAMS + n, at_ns);
     return at_ns > p->now_ns;
@@ -264,7 +265,7 @@ static void receive(play *p, uint32_t r, uint32_t n)
 {
     const dbo_course_item *item = head_of(p, r, n);
     const play_meet *m = &p->meets[item->meet];
-    if (m->come < p->course->meets[item->meet].ranks)
+    if (m->come < p->course->meets.items[item->meet].ranks)
         return;
     if (m->landed_ns > p->now_ns) {
         look_at(p, r * STREAMS + n, m->landed_ns);
@@ -281,7 +282,7 @@ static bool advance(play *p, uint32_t r, uint32_t n)
     bool any = false;
     while (!s->busy && s->done < s->issued) {
         const dbo_course_item *item = head_of(p, r, n);
-        if (is_held(p, r, n, p->items[item - p->course->items].gate))
+        if (is_held(p, r, n, p->items[item - p->course->items.items].gate))
             return any;
         switch ((dbo_course_kind)item->kind) {
         case DBO_COURSE_WAIT:
@@ -306,8 +307,8 @@ static bool advance(play *p, uint32_t r, uint32_t n)
 static void issue(play *p, uint32_t r, const dbo_course_action *a)
 {
     play_host *h = &p->hosts[r];
-    const dbo_course_item *item = &p->course->items[a->index];
-    const dbo_course_action *waited = &p->course->ranks[r].actions[h->waited];
+    const dbo_course_item *item = &p->course->items.items[a->index];
+    const dbo_course_action *waited = &p->course->ranks[r].actions.items[h->waited];
     dbo_played_worst *worst = &p->out->worst_host;
     p->items[a->index].issued_ns = p->now_ns;
     p->items[a->index].gate = h->held[item->turn];
@@ -349,12 +350,12 @@ static bool go_on(play *p, uint32_t r)
     const dbo_course_rank *rank = &p->course->ranks[r];
     bool any = false;
     while (!h->ended && p->now_ns >= rank->start_ns) {
-        if (h->next == rank->num_actions) {
+        if (h->next == rank->actions.count) {
             h->ended = true;
             h->end_ns = p->now_ns + (p->rules.free_host ? 0 : rank->rest_ns);
             return any;
         }
-        const dbo_course_action *a = &rank->actions[h->next];
+        const dbo_course_action *a = &rank->actions.items[h->next];
         if (!h->paid) {
             h->paid = true;
             h->ready_ns = p->now_ns + (p->rules.free_host || a->busy_ns < 0 ? 0 : a->busy_ns);
@@ -423,8 +424,8 @@ static bool prepare(play *p)
     size_t ranks = c->num_ranks;
     p->streams = calloc(ranks * STREAMS + 1, sizeof *p->streams);
     p->hosts = calloc(ranks + 1, sizeof *p->hosts);
-    p->meets = calloc((size_t)c->num_meets + 1, sizeof *p->meets);
-    p->items = calloc((size_t)c->num_items + 1, sizeof *p->items);
+    p->meets = calloc((size_t)c->meets.count + 1, sizeof *p->meets);
+    p->items = calloc((size_t)c->items.count + 1, sizeof *p->items);
     if (!p->streams || !p->hosts || !p->meets || !p->items)
         return false;
     for (size_t e = 0; e < ranks * STREAMS; e++)
