@@ -1,10 +1,16 @@
-/* cli.c: shared options, sentences and exit codes (cli.h). */
+/* cli.c: runs a command by its table (cli.h).
+ *
+ * argp finds options and arguments; mistakes that it would report itself are found before
+ * (cli_options.c), and what a value says is checked by its row.
+ */
 #include "app/cli.h"
 
-#include "app/cli_man.h"
 #include "dbo_build.h"
+#include "viz/text/ascii.h"
 #include "viz/text/wrap.h"
 
+#include <argp.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,73 +19,175 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HELP_COLUMNS 79u /* as argp has */
+#define MAX_OPTIONS 32   /* of a command, shared ones included */
+#define FIRST_KEY   1000 /* argp's, of the options in order; a letter is its own key */
 
-enum { KEY_ASCII = 1000, KEY_COLOR, KEY_LOG, KEY_DESCRIBE };
+static const char *color_words(size_t index)
+{
+    static const char *const words[] = {"auto", "always", "never"};
+    return index < 3 ? words[index] : NULL;
+}
 
-static const struct argp_option shared_options[] = {
-    {NULL, 0, NULL, 0, "Everywhere:", 90},
-    {"ascii", KEY_ASCII, NULL, 0, "Draw with ASCII characters only", 90},
-    {"color", KEY_COLOR, "WHEN", 0, "auto (the default), always or never; NO_COLOR means never",
-     90},
-    {"log", KEY_LOG, "LEVELS", 0,
-     "Say more on stderr: LEVEL, or SUBSYSTEM=LEVEL, separated by commas; levels are off, error, "
-     "warn, info, debug, trace. DBO_LOG is read first",
-     90},
-    {"describe-as", KEY_DESCRIBE, "FORM", OPTION_HIDDEN, "man or words", 91},
-    {"help", 'h', NULL, 0, "Print this help and exit", 91},
-    {"version", 'V', NULL, 0, "Print the version and exit", 91},
+static const dbo_cli_option shared[] = {
+    {"ascii", .help = "Draw with ASCII characters only", .at = offsetof(dbo_cli, ascii)},
+    {"color", "WHEN", .help = "auto, always or never; NO_COLOR means never", .usual = "auto",
+     .kind = DBO_CLI_WORD, .words = color_words, .at = offsetof(dbo_cli, color)},
+    {"log", "LEVELS", .kind = DBO_CLI_TEXT, .at = offsetof(dbo_cli, log_text),
+     .help = "Say more on stderr: LEVEL, or SUBSYSTEM=LEVEL, separated by commas; levels are off, "
+             "error, warn, info, debug, trace. DBO_LOG is read first",
+     .example = "vote=debug"},
+    {"help", .letter = 'h', .help = "Print this help and exit", .at = offsetof(dbo_cli, help)},
+    {"version", .letter = 'V', .help = "Print the version and exit",
+     .at = offsetof(dbo_cli, version)},
     {0}};
 
-/* What argp's parsers write into: the shared options, and the command's own. */
+const dbo_cli_option *dbo_cli_option_at(const dbo_command *command, size_t index)
+{
+    size_t own = 0;
+    while (command->options && command->options[own].name)
+        own++;
+    if (index < own)
+        return &command->options[index];
+    return index - own < sizeof shared / sizeof *shared - 1 ? &shared[index - own] : NULL;
+}
+
+bool dbo_cli_is_shared(const dbo_cli_option *option)
+{
+    return option >= shared && option < shared + sizeof shared / sizeof *shared;
+}
+
+/* ---- values ---- */
+
+static dbo_status take_number(const dbo_cli_option *option, dbo_cli_number *out, const char *text,
+                              dbo_error *err)
+{
+    char *end = NULL;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end || errno || number < (long)option->min ||
+        number > (long)option->max)
+        return dbo_fail(err, DBO_INVALID, NULL, "--%s is a number from %u to %u, not '%.40s'",
+                        option->name, option->min, option->max, text);
+    *out = (dbo_cli_number){.given = true, .value = (uint32_t)number};
+    return DBO_OK;
+}
+
+static dbo_status take_word(const dbo_cli_option *option, uint32_t *out, const char *text,
+                            dbo_error *err)
+{
+    for (uint32_t i = 0; option->words(i); i++) {
+        if (strcmp(option->words(i), text) == 0) {
+            *out = i;
+            return DBO_OK;
+        }
+    }
+    return dbo_cli_fail_word(option, text, err);
+}
+
+static dbo_status take(const dbo_cli_option *option, void *at, const char *text, dbo_error *err)
+{
+    switch (option->kind) {
+    case DBO_CLI_FLAG: *(bool *)at = true; return DBO_OK;
+    case DBO_CLI_TEXT:
+    case DBO_CLI_SCRIPT: *(const char **)at = text; return DBO_OK;
+    case DBO_CLI_OUTPUT: ((dbo_cli_output *)at)->path = text; return DBO_OK;
+    case DBO_CLI_NUMBER: return take_number(option, at, text, err);
+    case DBO_CLI_WORD: return take_word(option, at, text, err);
+    case DBO_CLI_TAKEN: return option->take(at, text, err);
+    }
+    return DBO_OK;
+}
+
+/* ---- parsing ---- */
+
 typedef struct dbo_parse {
     dbo_cli *cli;
-    const struct argp *command;
-    void *input;
-    bool help, version;
-    const char *form; /* of --describe-as: for the manual page, for completions */
+    uint64_t given;     /* bit i: option i */
+    uint32_t num_words; /* arguments so far */
     dbo_error err;
 } dbo_parse;
 
-static error_t parse_color(dbo_parse *parse, const char *text)
+/* The row of the next argument, or NULL with a sentence. */
+static const dbo_cli_option *next_argument(dbo_parse *parse, const char *text)
 {
-    static const char *const words[] = {"auto", "always", "never"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            parse->cli->color = (dbo_color)i;
-            return 0;
-        }
+    const dbo_command *command = parse->cli->command;
+    const dbo_cli_option *row = command->arguments;
+    if (!row) {
+        dbo_fail(&parse->err, DBO_INVALID, NULL, "%s takes no arguments, not '%.60s'",
+                 command->name, text);
+        return NULL;
     }
-    dbo_fail(&parse->err, DBO_INVALID, NULL, "--color is auto, always or never, not '%.40s'", text);
-    return EINVAL;
+    for (uint32_t i = parse->num_words; i > 0 && row[1].name; i--)
+        row++;
+    uint32_t place = (uint32_t)(row - command->arguments);
+    if (parse->num_words++ <= place || row->many)
+        return row;
+    dbo_fail(&parse->err, DBO_INVALID, NULL, "%.200s is one %s too many", text,
+             strchr(row->help, ' ') + 1);
+    return NULL;
 }
 
-static error_t parse_shared(int key, char *arg, struct argp_state *state)
+static error_t parse_one(int key, char *text, struct argp_state *state)
 {
     dbo_parse *parse = state->input;
-    switch (key) {
-    case KEY_ASCII: parse->cli->ascii = true; return 0;
-    case KEY_COLOR: return parse_color(parse, arg);
-    case KEY_LOG: parse->cli->log_text = arg; return 0;
-    case KEY_DESCRIBE: parse->form = arg; return 0;
-    case 'h': parse->help = true; return 0;
-    case 'V': parse->version = true; return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    const dbo_cli *cli = parse->cli;
+    const dbo_cli_option *row = NULL;
+    size_t i = 0;
+    if (key == ARGP_KEY_ARG) {
+        row = next_argument(parse, text);
+    } else {
+        while ((row = dbo_cli_option_at(cli->command, i)) &&
+               key != (row->letter ? row->letter : FIRST_KEY + (int)i))
+            i++;
+        if (!row)
+            return ARGP_ERR_UNKNOWN;
+        parse->given |= UINT64_C(1) << i;
     }
+    if (!row)
+        return EINVAL;
+    char *base = dbo_cli_is_shared(row) ? (char *)parse->cli : cli->arguments;
+    dbo_status status = take(row, base + row->at, text, &parse->err);
+    if (status != DBO_OK && row->example && !parse->err.hint[0])
+        snprintf(parse->err.hint, sizeof parse->err.hint, "For example: --%s %s", row->name,
+                 row->example);
+    return status == DBO_OK ? 0 : EINVAL;
 }
 
-/* The command's options and the shared ones in one parser; the command's gets its own input. */
-// NOLINTNEXTLINE(readability-non-const-parameter): argp's type
-static error_t parse_all(int key, char *arg, struct argp_state *state)
+/* What has to be there and is not. */
+static dbo_status check_required(const dbo_parse *parse, dbo_error *err)
 {
-    dbo_parse *parse = state->input;
-    if (key == ARGP_KEY_INIT) {
-        state->child_inputs[0] = parse->input;
-        state->child_inputs[1] = parse;
-        return 0;
-    }
-    (void)arg;
-    return ARGP_ERR_UNKNOWN;
+    const dbo_command *command = parse->cli->command;
+    const dbo_cli_option *row = command->arguments;
+    char hint[160];
+    const char *example = strstr(command->examples, "dbo ");
+    snprintf(hint, sizeof hint, "For example: %.*s", (int)strcspn(example, "\n"), example);
+    for (uint32_t i = 0; row && row[i].name; i++)
+        if (row[i].required && i >= parse->num_words)
+            return dbo_fail(err, DBO_INVALID, hint, "%s needs %s", command->name, row[i].help);
+    for (size_t i = 0; (row = dbo_cli_option_at(command, i)); i++)
+        if (row->required && !(parse->given >> i & 1))
+            return dbo_fail(err, DBO_INVALID, hint, "%s needs --%s %s", command->name, row->name,
+                            row->value);
+    return DBO_OK;
+}
+
+static dbo_status parse_all(dbo_parse *parse, int argc, char **argv)
+{
+    struct argp_option options[MAX_OPTIONS + 1] = {{0}};
+    const dbo_cli_option *row;
+    for (size_t i = 0; i < MAX_OPTIONS && (row = dbo_cli_option_at(parse->cli->command, i)); i++)
+        options[i] = (struct argp_option){.name = row->name,
+                                          .key = row->letter ? row->letter : FIRST_KEY + (int)i,
+                                          .arg = row->value};
+    const struct argp argp = {.options = options, .parser = parse_one};
+    DBO_TRY(dbo_cli_check(parse->cli->command, argc, argv, NULL, &parse->err));
+    error_t failed =
+        argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, parse);
+    if (parse->cli->help || parse->cli->version)
+        return DBO_OK;
+    if (failed && !parse->err.message[0])
+        dbo_fail(&parse->err, DBO_INVALID, "See --help.", "the command line is not understood");
+    return failed ? DBO_INVALID : check_required(parse, &parse->err);
 }
 
 /* ---- sentences ---- */
@@ -111,7 +219,7 @@ static int print_error(const dbo_error *err, int code)
 
 int dbo_cli_fail(const dbo_error *err)
 {
-    return print_error(err, DBO_EXIT_FAILED);
+    return print_error(err, err->status == DBO_IO ? DBO_EXIT_USAGE : DBO_EXIT_FAILED);
 }
 
 int dbo_cli_fail_usage(const dbo_error *err)
@@ -125,45 +233,86 @@ int dbo_cli_end(void)
     return dbo_output_flush_stdout(&err) == DBO_OK ? DBO_EXIT_OK : dbo_cli_fail(&err);
 }
 
-static dbo_status check_output(const char *option, const char *path, const char *input,
-                               dbo_error *err)
+int dbo_cli_end_with(dbo_status status, const dbo_error *err)
+{
+    return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(err);
+}
+
+dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
+{
+    dbo_status status = text->failed ? dbo_fail_memory(err, "the text") : DBO_OK;
+    if (status == DBO_OK && cli->ascii)
+        dbo_ascii_write(dbo_strbuf_text(text), text->len, stdout);
+    else if (status == DBO_OK)
+        fputs(dbo_strbuf_text(text), stdout);
+    dbo_strbuf_fini(text);
+    return status;
+}
+
+/* ---- outputs ---- */
+
+/* The next option from *index on that names a file which is asked for, or NULL. */
+static dbo_cli_output *next_output(const dbo_cli *cli, size_t *index, const char **name)
+{
+    const dbo_cli_option *row;
+    while ((row = dbo_cli_option_at(cli->command, (*index)++))) {
+        dbo_cli_output *output = (dbo_cli_output *)(void *)((char *)cli->arguments + row->at);
+        *name = row->name;
+        if (row->kind == DBO_CLI_OUTPUT && output->path)
+            return output;
+    }
+    return NULL;
+}
+
+const char *dbo_cli_document_on_stdout(const dbo_cli *cli)
+{
+    const dbo_cli_output *output;
+    const char *name;
+    for (size_t i = 0; (output = next_output(cli, &i, &name));)
+        if (dbo_output_names_stdout(output->path))
+            return name;
+    return NULL;
+}
+
+static bool is_same_file(const char *path, const char *input)
 {
     struct stat to, from;
-    if (!path)
-        return DBO_OK;
-    if (path[0] == '\0')
-        return dbo_fail(err, DBO_INVALID, NULL, "%s needs the name of a file", option);
-    if (!input || stat(path, &to) != 0 || stat(input, &from) != 0 || !S_ISREG(to.st_mode) ||
-        to.st_dev != from.st_dev || to.st_ino != from.st_ino)
-        return DBO_OK;
-    return dbo_fail(err, DBO_INVALID, "Give it a file of its own.",
-                    "%s would replace %.300s, which is read", option, input);
+    return stat(path, &to) == 0 && stat(input, &from) == 0 && S_ISREG(to.st_mode) &&
+           to.st_dev == from.st_dev && to.st_ino == from.st_ino;
 }
 
-dbo_status dbo_cli_check_outputs(const char *json_path, const char *trace_path, const char *input,
-                                 dbo_error *err)
+dbo_status dbo_cli_check_outputs(const dbo_cli *cli, const char *input, dbo_error *err)
 {
-    DBO_TRY(check_output("--json", json_path, input, err));
-    return check_output("--trace", trace_path, input, err);
-}
-
-dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const char *trace_path,
-                                dbo_output *trace, dbo_error *err)
-{
-    if (dbo_output_names_stdout(json_path) && dbo_output_names_stdout(trace_path))
-        return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
-                        "--json and --trace cannot both go to the standard output");
-    if (json_path)
-        DBO_TRY(dbo_output_open(json, json_path, err));
-    if (trace_path)
-        DBO_TRY(dbo_output_open(trace, trace_path, err));
-    if (json_path && trace_path && dbo_output_is_same(json, trace))
-        return dbo_fail(err, DBO_INVALID, "Give each a file of its own.",
-                        "--json and --trace both write %.300s", trace_path);
+    const char *name, *on_stdout = dbo_cli_document_on_stdout(cli);
+    const dbo_cli_output *output;
+    for (size_t i = 0; (output = next_output(cli, &i, &name));) {
+        if (output->path[0] == '\0')
+            return dbo_fail(err, DBO_INVALID, NULL, "--%s needs the name of a file", name);
+        if (name != on_stdout && dbo_output_names_stdout(output->path))
+            return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
+                            "--%s and --%s cannot both go to the standard output", on_stdout, name);
+        if (input && is_same_file(output->path, input))
+            return dbo_fail(err, DBO_INVALID, "Give it a file of its own.",
+                            "--%s would replace %.300s, which is read", name, input);
+    }
     return DBO_OK;
 }
 
-/* ---- begin ---- */
+dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err)
+{
+    const char *name, *earlier;
+    dbo_cli_output *output, *other;
+    for (size_t i = 0; (output = next_output(cli, &i, &name));) {
+        DBO_TRY(dbo_output_open(&output->file, output->path, dbo_cli_interrupted, err));
+        for (size_t k = 0; (other = next_output(cli, &k, &earlier)) != output;)
+            if (dbo_output_is_same(&other->file, &output->file))
+                return dbo_fail(err, DBO_INVALID, "Give each a file of its own.",
+                                "--%s and --%s both write %.300s", earlier, name, output->path);
+    }
+    return DBO_OK;
+}
+
+/* ---- running ---- */
 
 static void log_line(void *self, dbo_log_subsystem subsystem, dbo_log_level level, const char *line)
 {
@@ -191,101 +340,41 @@ static bool decide_color(const dbo_cli *cli)
     return isatty(STDOUT_FILENO) && !(none && none[0]) && term && strcmp(term, "dumb") != 0;
 }
 
-static const struct argp shared = {shared_options, parse_shared, NULL, NULL, NULL, NULL, NULL};
-
-dbo_status dbo_cli_check_top(const struct argp *argp, int argc, char **argv, int *first_word,
-                             dbo_error *err)
+static int run_parsed(dbo_cli *cli)
 {
-    struct argp_child children[] = {{&shared, 0, NULL, 0}, {0}};
-    struct argp all = *argp;
-    all.children = children;
-    return dbo_cli_check(&all, argc, argv, first_word, err);
-}
-
-/* argp would wrap examples, too, so it prints the options only. */
-static void print_help(const struct argp *argp, const struct argp *all, char *name)
-{
-    const char *doc = argp->doc ? argp->doc : "";
-    size_t before = strcspn(doc, "\v");
-    dbo_strbuf text, first;
-    dbo_strbuf_init(&text);
-    dbo_strbuf_init(&first);
-    dbo_strbuf_add_bytes(&first, doc, before);
-    dbo_wrap_document(&text, dbo_strbuf_text(&first), HELP_COLUMNS);
-    fputs(dbo_strbuf_text(&text), stdout);
-    putchar('\n');
-    argp_help(all, stdout, ARGP_HELP_LONG, name);
-    dbo_strbuf_clear(&text);
-    dbo_wrap_document(&text, doc[before] ? doc + before + 1 : "", HELP_COLUMNS);
-    printf("\n%s", dbo_strbuf_text(&text));
-    dbo_strbuf_fini(&first);
-    dbo_strbuf_fini(&text);
-}
-
-/* What --help, --version and --describe-as print. */
-static void describe(const dbo_parse *parse, const struct argp *all, const char *word)
-{
-    const struct argp *argp = parse->command;
-    char name[64];
-    snprintf(name, sizeof name, strcmp(word, "dbo") == 0 ? "%s" : "dbo %s", word);
-    if (parse->form && strcmp(parse->form, "man") == 0) {
-        dbo_man_command(name, argp);
-    } else if (parse->form) {
-        dbo_man_words(argp->options);
-        dbo_man_words(shared_options);
-    } else if (parse->help) {
-        const char *words = argp->args_doc ? argp->args_doc : "";
-        printf("Usage: %s [OPTION...]%s%s\n", name, words[0] ? " " : "", words);
-        print_help(argp, all, name);
-    } else {
-        printf("dbo %s\n", DBO_BUILD_VERSION);
-    }
-}
-
-void dbo_cli_man_shared(void)
-{
-    dbo_man_options(shared_options);
-}
-
-bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv, void *input,
-                   const dbo_error *mistake, int *code)
-{
-    struct argp_child children[] = {{argp, 0, NULL, 0}, {&shared, 0, NULL, 0}, {0}};
-    struct argp all = {NULL, parse_all, argp->args_doc, argp->doc, children, NULL, NULL};
-    struct argp bare = *argp; /* argp prints the child's documents, too: it must have none */
-    bare.args_doc = bare.doc = NULL;
-    children[0].argp = &bare;
-
-    *cli = (dbo_cli){0};
-    dbo_parse parse = {.cli = cli, .command = argp, .input = input};
-    *code = DBO_EXIT_USAGE;
-    if (dbo_cli_check(&all, argc, argv, NULL, &parse.err) != DBO_OK) {
-        dbo_cli_fail_usage(&parse.err);
-        return false;
-    }
-    unsigned flags = ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP;
-    error_t failed = argp_parse(&all, argc, argv, flags, NULL, &parse);
-    if (parse.form || parse.help || parse.version) {
-        describe(&parse, &all, argv[0]);
-        *code = parse.form ? DBO_EXIT_OK : dbo_cli_end(); /* a form is part of an output */
-        return false;
-    }
-    if (failed) {
-        if (mistake && mistake->message[0])
-            parse.err = *mistake;
-        if (!parse.err.message[0])
-            dbo_fail(&parse.err, DBO_INVALID, "See --help.", "the command line is not understood");
-        dbo_cli_fail_usage(&parse.err);
-        return false;
-    }
     dbo_error err = {0};
-    if (begin_log(cli, &err) != DBO_OK) {
-        dbo_cli_fail_usage(&err);
-        return false;
-    }
+    if (cli->help)
+        dbo_cli_print_help(cli->command);
+    else if (cli->version)
+        printf("dbo %s\n", DBO_BUILD_VERSION);
+    if (cli->help || cli->version)
+        return dbo_cli_end();
+    if (begin_log(cli, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
     cli->use_color = decide_color(cli);
-    return true;
+    int code = cli->command->run(cli, cli->arguments);
+    dbo_cli_output *output;
+    const char *name;
+    for (size_t i = 0; (output = next_output(cli, &i, &name));)
+        dbo_output_discard(&output->file); /* of a committed one: nothing */
+    return code;
 }
+
+int dbo_cli_run(const dbo_command *command, int argc, char **argv)
+{
+    dbo_cli cli = {.command = command, .arguments = calloc(1, command->bytes + 1)};
+    dbo_parse parse = {.cli = &cli};
+    if (!cli.arguments) {
+        dbo_fail_memory(&parse.err, "the arguments");
+        return dbo_cli_fail(&parse.err);
+    }
+    int code =
+        parse_all(&parse, argc, argv) == DBO_OK ? run_parsed(&cli) : dbo_cli_fail_usage(&parse.err);
+    free(cli.arguments);
+    return code;
+}
+
+/* ---- the terminal ---- */
 
 /* 0: not known. */
 static long find_columns(void)

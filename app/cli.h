@@ -1,17 +1,22 @@
-/* cli.h: what the commands of `dbo` share: options, colour and logs, sentences, exit codes.
+/* cli.h: a command of `dbo`, described once: its table of options is what parses, and what --help,
+ * the manual page and the completions say.
  *
- * A command is `int dbo_command_NAME(int argc, char **argv)`: argv[0] is its name, the result the
- * exit code. It parses with dbo_cli_parse, which answers --help and --version itself and turns
- * every mistake on the command line into one sentence with the nearest option:
+ * A command is one file, cli_NAME.c, and one row in commands.h:
  *
- *     dbo_cli cli;
- *     int code;
- *     if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.err, &code))
- *         return code;
- *     ... dbo_error err = {0}; if (work(&err) != DBO_OK) return dbo_cli_fail(&err); ...
- *     return dbo_cli_end();
+ *     typedef struct greet_arguments { const char *name; bool loud; } greet_arguments;
+ *     static const dbo_cli_option arguments[] = {
+ *         {"NAME", .help = "a name", .kind = DBO_CLI_TEXT, .required = true,
+ *          .at = offsetof(greet_arguments, name)},
+ *         {0}};
+ *     static const dbo_cli_option options[] = {
+ *         {"loud", .help = "In capitals", .at = offsetof(greet_arguments, loud)}, {0}};
+ *     static int greet(dbo_cli *cli, void *given) { ... return dbo_cli_end(); }
+ *     const dbo_command dbo_command_greet = {
+ *         "greet", "Learn:", "Say hello", "Say hello to NAME.", "  dbo greet Ada\n", NULL,
+ * arguments, options, sizeof(greet_arguments), greet};
  *
- * Errors go to stderr as "dbo: SENTENCE" and, if there is a hint, "     HINT" below.
+ * Every mistake on the command line is one sentence with the nearest option. Errors go to stderr as
+ * "dbo: SENTENCE" and, if there is a hint, "     HINT" below.
  */
 #ifndef DBO_APP_CLI_H
 #define DBO_APP_CLI_H
@@ -19,10 +24,13 @@
 #include "app/io/output.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
+#include "core/base/strbuf.h"
 
-#include <argp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* ---- exit codes ---- */
 
 /* For --help and the manual page. */
 #define DBO_EXIT_DOC                                                                             \
@@ -37,55 +45,125 @@
 #define DBO_EXIT_FINDINGS    3
 #define DBO_EXIT_INTERRUPTED 130
 
+/* ---- the table of a command ---- */
+
+/* Words one by one: NULL past the end; "" is left out. */
+typedef const char *(*dbo_cli_words)(size_t index);
+
+/* What an option fills in, at `at` of the command's arguments, which begin as zero. */
+typedef enum dbo_cli_kind {
+    DBO_CLI_FLAG,   /* bool; no value */
+    DBO_CLI_TEXT,   /* const char *; completed by files */
+    DBO_CLI_SCRIPT, /* const char *; completed by files and the names of scripts */
+    DBO_CLI_NUMBER, /* dbo_cli_number, from min to max */
+    DBO_CLI_WORD,   /* uint32_t: the index of one of `words`; not given is the first */
+    DBO_CLI_OUTPUT, /* dbo_cli_output: a file that is written */
+    DBO_CLI_TAKEN,  /* `take` does it */
+} dbo_cli_kind;
+
+typedef struct dbo_cli_number {
+    bool given;
+    uint32_t value;
+} dbo_cli_number;
+
+typedef struct dbo_cli_output {
+    const char *path; /* NULL: not asked for */
+    dbo_output file;  /* open between dbo_cli_open_outputs and its commit */
+} dbo_cli_output;
+
+/* An option, or an argument: a word without dashes, by its place. */
+typedef struct dbo_cli_option {
+    const char *name;    /* "layers"; of an argument "SCRIPT" */
+    const char *value;   /* "A:B"; NULL: the option takes none */
+    const char *help;    /* a sentence without its point; of an argument "a script" */
+    const char *usual;   /* the default, if it is worth saying */
+    const char *example; /* of a value, for whoever gave a wrong one */
+    char letter;         /* 'i': -i is the same; or 0 */
+    bool required;
+    bool many; /* an argument that takes all words that are left */
+    dbo_cli_kind kind;
+    size_t at;
+    uint32_t min, max;
+    dbo_cli_words words; /* what it can be, and what completes it; NULL: anything */
+    /* DBO_CLI_TAKEN: reads the text into what is `at`; a failure is a mistake on the command line.
+     */
+    dbo_status (*take)(void *at, const char *text, dbo_error *err);
+} dbo_cli_option;
+
 typedef enum dbo_color { DBO_COLOR_AUTO, DBO_COLOR_ALWAYS, DBO_COLOR_NEVER } dbo_color;
 
-/* The options that every command takes. */
+typedef struct dbo_command dbo_command;
+
+/* A running command: what the options of every command say, and the command itself. */
 typedef struct dbo_cli {
-    bool ascii;      /* no characters beyond ASCII */
-    dbo_color color; /* as asked */
-    bool use_color;  /* as decided: --color, NO_COLOR, a terminal */
-    dbo_log log;     /* to stderr */
+    bool ascii;     /* no characters beyond ASCII */
+    bool use_color; /* as decided: --color, NO_COLOR, a terminal */
+    dbo_log log;    /* to stderr */
+    const dbo_command *command;
+    void *arguments;
+    uint32_t color; /* dbo_color, as asked */
     const char *log_text;
+    bool help, version;
 } dbo_cli;
 
-/* Parses argv by `argp`, whose options are the command's own; the shared ones are added. `input`
- * is given to argp's parser in state->input; *mistake (part of the input, or NULL) is where that
- * parser leaves its sentence when it returns EINVAL. False: *code is the exit code (help was
- * printed, or a sentence about a mistake). */
-bool dbo_cli_begin(dbo_cli *cli, const struct argp *argp, int argc, char **argv, void *input,
-                   const dbo_error *mistake, int *code);
+struct dbo_command {
+    const char *name, *group, *what;                 /* `group` is its heading in dbo --help */
+    const char *help, *examples, *notes;             /* paragraphs; lines that begin with blanks */
+    const dbo_cli_option *arguments, *options;       /* they end with a row of zeroes; or NULL */
+    size_t bytes;                                    /* of the struct that they fill in */
+    int (*run)(dbo_cli *cli, void *given_arguments); /* returns the exit code */
+};
 
-/* Looks through argv for unknown options, missing and superfluous values; `first_word` (may be
- * NULL): only up to the first argument that is no option, whose index it gets (argc if none). */
-dbo_status dbo_cli_check(const struct argp *argp, int argc, char **argv, int *first_word,
+/* Parses argv (argv[0] is not looked at) and runs the command, or answers --help and --version, or
+ * says what is wrong. Outputs that are still open afterwards are discarded. Returns the exit code.
+ */
+int dbo_cli_run(const dbo_command *command, int argc, char **argv);
+
+/* Option `index` of a command, with those of every command behind its own; NULL past the end. */
+const dbo_cli_option *dbo_cli_option_at(const dbo_command *command, size_t index);
+/* Is it one of every command? */
+bool dbo_cli_is_shared(const dbo_cli_option *option);
+
+/* Looks through argv for unknown options, missing and superfluous values (cli_options.c);
+ * `first_word` (may be NULL): only up to the first argument that is no option, whose index it gets
+ * (argc if none). */
+dbo_status dbo_cli_check(const dbo_command *command, int argc, char **argv, int *first_word,
                          dbo_error *err);
-/* The same for the options that may stand before a command's name: the shared ones. */
-dbo_status dbo_cli_check_top(const struct argp *argp, int argc, char **argv, int *first_word,
-                             dbo_error *err);
+/* A value that is none of the option's words. */
+dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo_error *err);
 
-/* Prints the error; returns the exit code, 1. After an interruption every error is "interrupted",
- * and the code 130. */
+/* Prints the help of a command (cli_help.c). */
+void dbo_cli_print_help(const dbo_command *command);
+/* Appends "SCRIPT [NAME]": its arguments. */
+void dbo_cli_add_arguments(const dbo_command *command, dbo_strbuf *out);
+
+/* ---- ends ---- */
+
+/* Prints the error and returns the exit code that its status has, for all commands: 2 where a path
+ * cannot be read or written, else 1. After an interruption every error is "interrupted", 130. */
 int dbo_cli_fail(const dbo_error *err);
 /* The same for a mistake on the command line; returns 2, or 130. */
 int dbo_cli_fail_usage(const dbo_error *err);
-
 /* Flushes stdout: a reader that went away is no error, a full disk is. Returns the exit code. */
 int dbo_cli_end(void);
+/* One of the two. */
+int dbo_cli_end_with(dbo_status status, const dbo_error *err);
+/* Prints and frees the text, in ASCII if so asked. */
+dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err);
 
-/* Are --json and --trace (NULL: not asked for) files, and other ones than `input`? */
-dbo_status dbo_cli_check_outputs(const char *json_path, const char *trace_path, const char *input,
-                                 dbo_error *err);
-/* Opens them, and refuses one file for both. The caller discards what is open, also on failure. */
-dbo_status dbo_cli_open_outputs(const char *json_path, dbo_output *json, const char *trace_path,
-                                dbo_output *trace, dbo_error *err);
+/* ---- outputs: the options of kind DBO_CLI_OUTPUT ---- */
+
+/* Have they names, at most one of them stdout, and none that of `input` (or NULL)? */
+dbo_status dbo_cli_check_outputs(const dbo_cli *cli, const char *input, dbo_error *err);
+/* Opens those that were asked for, and refuses one file for two. */
+dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err);
+/* Which goes to stdout, and leaves no room there for anything else? Its name or NULL. */
+const char *dbo_cli_document_on_stdout(const dbo_cli *cli);
 
 /* Columns of the terminal at stdout, $COLUMNS, or 80; at least 80 and at most 500. */
 uint32_t dbo_cli_width(void);
 /* The same for what is only running text: at least 40. */
 uint32_t dbo_cli_text_width(void);
-
-/* Prints the shared options for the manual page. */
-void dbo_cli_man_shared(void);
 
 /* ---- Ctrl-C (cli_signal.c) ---- */
 
@@ -97,16 +175,5 @@ void dbo_cli_catch_signals(void);
 int dbo_cli_interruption_code(void);
 /* Has there been one? The argument, which is not used, lets it be a `cancelled` slot. */
 bool dbo_cli_interrupted(void *unused);
-
-/* ---- commands ---- */
-
-int dbo_command_run(int argc, char **argv);
-int dbo_command_show(int argc, char **argv);
-int dbo_command_check(int argc, char **argv);
-int dbo_command_bench(int argc, char **argv);
-int dbo_command_doctor(int argc, char **argv);
-int dbo_command_faults(int argc, char **argv);
-int dbo_command_explain(int argc, char **argv);
-int dbo_command_completion(int argc, char **argv);
 
 #endif

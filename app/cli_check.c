@@ -3,89 +3,24 @@
  * With a script the run is simulated and checked (check.h); with --fault alone the script is the
  * fault's own scene; with --program there is no run.
  */
-#include "app/cli.h"
 #include "app/cli_check_program.h"
 #include "app/cli_check_runs.h"
 #include "app/cli_script.h"
-#include "app/io/output.h"
 #include "app/say/fault_text.h"
 #include "app/say/findings_text.h"
 #include "lab/check/check.h"
 #include "viz/text/wrap.h"
 #include "viz/trace/trace_json.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-enum { KEY_PROGRAM = 1, KEY_JSON, KEY_TRACE, KEY_PERF, KEY_LAYERS };
-
-static const struct argp_option check_options[] = {
-    {NULL, 0, NULL, 0, "Of check:", 1},
-    DBO_SCRIPT_OPTIONS,
-    DBO_SCRIPT_OPTION_FAULT,
-    {"perf", KEY_PERF, NULL, 0,
-     "Report lost time of any size, not only what costs more than 2 % of the step", 1},
-    {"trace", KEY_TRACE, "FILE", 0,
-     "Write what happened to FILE as trace events, findings marked, for ui.perfetto.dev", 1},
-    {"program", KEY_PROGRAM, "FILE", 0,
-     "A program as JSON, as dbo show program --json prints it; - is stdin", 1},
-    {"layers", KEY_LAYERS, "N", 0,
-     "With --program: run it as N layers, one after the other, 1 to 64; else once", 1},
-    {"json", KEY_JSON, "FILE", 0, "Write the findings as JSON; - is stdout", 1},
-    {0}};
-
-static const char check_doc[] =
-    "Look for what may go wrong in any order in which the work of a run can complete: races, "
-    "blocks that are freed too early, waits without end, rows that differ from those without DBO; "
-    "and for lost time. SCRIPT is simulated, also with other ranks late and requests in another "
-    "order; if it returns no experiment, each that it runs is. Without one, --fault runs the "
-    "fault's "
-    "own scene. Exit code 3 if there is something, 1 "
-    "if the run was refused, 2 if the script cannot reach the fault."
-    "\vExamples:\n"
-    "  dbo check scripts/workloads/deepseek-v3-prefill.lua\n"
-    "  dbo check --fault no-comm-wait\n"
-    "  dbo check scripts/workloads/deepseek-v3-prefill.lua --fault event-after-yield\n"
-    "  dbo show program scripts/workloads/deepseek-v3-prefill.lua --json >p.json\n"
-    "  dbo check scripts/whatif/late-previous-event.lua\n"
-    "  dbo check --program p.json\n"
-    "  dbo check --program p.json --layers=3 --json findings.json\n";
 
 typedef struct check_arguments {
     dbo_script_arguments script;
-    const char *program, *json, *trace;
-    uint32_t layers; /* 0: not said */
+    const char *program;
+    dbo_cli_output json, trace;
+    dbo_cli_number layers;
     bool perf;
 } check_arguments;
-
-static error_t parse_layers(check_arguments *arguments, const char *text)
-{
-    char *end;
-    errno = 0;
-    long layers = strtol(text, &end, 10);
-    bool number = text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
-    if (!number || layers < 1 || layers > (long)DBO_CHECK_MAX_LAYERS) {
-        dbo_fail(&arguments->script.err, DBO_INVALID, NULL,
-                 "--layers is a number from 1 to %u, not '%.40s'", DBO_CHECK_MAX_LAYERS, text);
-        return EINVAL;
-    }
-    arguments->layers = (uint32_t)layers;
-    return 0;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    check_arguments *arguments = state->input;
-    switch (key) {
-    case KEY_PROGRAM: arguments->program = arg; return 0;
-    case KEY_JSON: arguments->json = arg; return 0;
-    case KEY_TRACE: arguments->trace = arg; return 0;
-    case KEY_LAYERS: return parse_layers(arguments, arg);
-    case KEY_PERF: arguments->perf = true; return 0;
-    default: return dbo_script_option(&arguments->script, key, arg);
-    }
-}
 
 /* ---- scripts ---- */
 
@@ -137,11 +72,11 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
     dbo_strbuf_fini(&line);
 }
 
-static dbo_status print_report(const check_arguments *arguments, const dbo_check_report *report,
-                               dbo_error *err)
+static dbo_status print_report(const dbo_cli *cli, const check_arguments *arguments,
+                               const dbo_check_report *report, dbo_error *err)
 {
     dbo_strbuf text;
-    if (dbo_output_names_stdout(arguments->json) || dbo_output_names_stdout(arguments->trace))
+    if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
     dbo_strbuf_init(&text);
     dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_text_width());
@@ -151,11 +86,7 @@ static dbo_status print_report(const check_arguments *arguments, const dbo_check
         dbo_wrap_document(&text, dbo_strbuf_text(&report->turns_text), dbo_cli_text_width());
     }
     summarise(arguments, report, &text);
-    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
-    if (status == DBO_OK)
-        fputs(dbo_strbuf_text(&text), stdout);
-    dbo_strbuf_fini(&text);
-    return status;
+    return dbo_cli_print(cli, &text, err);
 }
 
 /* The measured step; a run that has failed has none, so all that it came to. */
@@ -182,10 +113,8 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
         one.num_ranks = ranks <= DBO_CHECK_UNFOLDED_RANKS ? ranks : 1;
         one.ranks = NULL;
     }
-    if (!dbo_trace_json_write(&one, 1, output->file)) {
-        dbo_output_discard(output);
+    if (!dbo_trace_json_write(&one, 1, output->file))
         return dbo_fail_memory(err, "the trace's names");
-    }
     return dbo_output_commit(output, err);
 }
 
@@ -212,8 +141,8 @@ static dbo_status check_reached(const check_arguments *arguments, const dbo_expe
 }
 
 /* Writes and prints what there is; returns the exit code. */
-static int conclude(const check_arguments *arguments, const dbo_experiment *experiment,
-                    const dbo_check_report *report, dbo_output *json, dbo_output *trace)
+static int conclude(const dbo_cli *cli, check_arguments *arguments,
+                    const dbo_experiment *experiment, const dbo_check_report *report)
 {
     const dbo_finding_names names = {.op_text = dbo_template_op_text, .self = experiment->schedule};
     const dbo_findings_scope scope = {.orders = report->orders,
@@ -224,15 +153,13 @@ static int conclude(const check_arguments *arguments, const dbo_experiment *expe
                                       .names = names};
     dbo_error err = {0};
     dbo_status status = DBO_OK;
-    if (json->file)
-        status = dbo_findings_write(&report->findings, &scope, json, &err);
-    if (status == DBO_OK && trace->file)
-        status = write_trace(experiment, report, trace, &err);
+    if (arguments->json.path)
+        status = dbo_findings_write(&report->findings, &scope, &arguments->json.file, &err);
+    if (status == DBO_OK && arguments->trace.path)
+        status = write_trace(experiment, report, &arguments->trace.file, &err);
     if (status == DBO_OK)
-        status = print_report(arguments, report, &err);
-    if (status != DBO_OK)
-        return dbo_cli_fail(&err);
-    int code = dbo_cli_end();
+        status = print_report(cli, arguments, report, &err);
+    int code = dbo_cli_end_with(status, &err);
     if (code != DBO_EXIT_OK)
         return code;
     if (report->status != DBO_OK)
@@ -243,70 +170,52 @@ static int conclude(const check_arguments *arguments, const dbo_experiment *expe
                                                                         : dbo_cli_fail_usage(&err);
 }
 
-static int run_script(const check_arguments *arguments, const dbo_check_job *job)
+static int run_script(dbo_cli *cli, check_arguments *arguments, const dbo_check_job *job)
 {
     dbo_error err = {0};
-    dbo_output json = {0}, trace = {0};
     dbo_check_report report;
-    int code;
-    if (dbo_cli_open_outputs(arguments->json, &json, arguments->trace, &trace, &err) != DBO_OK) {
-        code = dbo_cli_fail_usage(&err);
-    } else if (dbo_check_experiment(job, &report, &err) != DBO_OK) {
-        code = dbo_cli_fail(&err);
-    } else {
-        code = conclude(arguments, job->experiment, &report, &json, &trace);
-        dbo_check_report_fini(&report);
-    }
-    dbo_output_discard(&json);
-    dbo_output_discard(&trace);
+    if (dbo_cli_open_outputs(cli, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    if (dbo_check_experiment(job, &report, &err) != DBO_OK)
+        return dbo_cli_fail(&err);
+    int code = conclude(cli, arguments, job->experiment, &report);
+    dbo_check_report_fini(&report);
     return code;
 }
 
 /* A script that returns nothing: what it has run itself. */
-static dbo_status write_runs(const check_arguments *arguments, const dbo_check_runs *runs,
-                             dbo_output *json, dbo_error *err)
+static dbo_status write_runs(const dbo_cli *cli, check_arguments *arguments,
+                             const dbo_check_runs *runs, dbo_error *err)
 {
     dbo_strbuf text;
-    if (json->file)
+    if (arguments->json.path)
         DBO_TRY(dbo_findings_write(&runs->findings, &(dbo_findings_scope){.orders = runs->orders},
-                                   json, err));
-    if (dbo_output_names_stdout(arguments->json))
+                                   &arguments->json.file, err));
+    if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
     dbo_strbuf_init(&text);
     dbo_strbuf_printf(&text, "%s%s", dbo_strbuf_text(&runs->text), runs->text.len > 0 ? "\n" : "");
     dbo_check_runs_summary(runs, &text);
-    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
-    if (status == DBO_OK)
-        fputs(dbo_strbuf_text(&text), stdout);
-    dbo_strbuf_fini(&text);
-    return status;
+    return dbo_cli_print(cli, &text, err);
 }
 
-static dbo_status check_runs_fit(const check_arguments *arguments, const dbo_check_runs *runs,
-                                 dbo_error *err)
-{
-    const char *path = arguments->script.path;
-    if (runs->count == 0)
-        return dbo_fail(err, DBO_INVALID, "End the script with: return dbo.experiment { ... }",
-                        "%s neither returns an experiment nor runs one: there is nothing to check",
-                        path);
-    if (arguments->trace)
-        return dbo_fail(err, DBO_INVALID, "Let the script return one of its experiments.",
-                        "%s returns no experiment whose run --trace could write", path);
-    return DBO_OK;
-}
-
-static int conclude_runs(const check_arguments *arguments, const dbo_check_runs *runs)
+static int conclude_runs(dbo_cli *cli, check_arguments *arguments, const dbo_check_runs *runs)
 {
     dbo_error err = {0};
-    dbo_output json = {0};
-    if (check_runs_fit(arguments, runs, &err) != DBO_OK)
+    const char *path = arguments->script.path;
+    if (runs->count == 0) {
+        dbo_fail(&err, DBO_INVALID, "End the script with: return dbo.experiment { ... }",
+                 "%s neither returns an experiment nor runs one: there is nothing to check", path);
         return dbo_cli_fail(&err);
-    if (arguments->json && dbo_output_open(&json, arguments->json, &err) != DBO_OK)
+    }
+    if (arguments->trace.path) {
+        dbo_fail(&err, DBO_INVALID, "Let the script return one of its experiments.",
+                 "%s returns no experiment: there is nothing for --trace", path);
         return dbo_cli_fail_usage(&err);
-    if (write_runs(arguments, runs, &json, &err) != DBO_OK)
-        return dbo_cli_fail(&err);
-    int code = dbo_cli_end();
+    }
+    if (dbo_cli_open_outputs(cli, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    int code = dbo_cli_end_with(write_runs(cli, arguments, runs, &err), &err);
     if (code != DBO_EXIT_OK)
         return code;
     if (runs->findings.count > 0)
@@ -314,19 +223,17 @@ static int conclude_runs(const check_arguments *arguments, const dbo_check_runs 
     if (!runs->has_fault || runs->fault_reached)
         return DBO_EXIT_OK;
     dbo_fail(&err, DBO_INVALID, "dbo check --fault NAME alone runs the fault's own scene.",
-             "no run of %s can reach its fault", arguments->script.path);
+             "no run of %s can reach its fault", path);
     return dbo_cli_fail_usage(&err);
 }
 
 /* Loads the script, which may run experiments itself, and checks those or the one it returns. One
  * that ends with an error, because its run cannot end, has findings all the same. */
-static int load_and_check(const dbo_cli *cli, check_arguments *arguments)
+static int load_and_check(dbo_cli *cli, check_arguments *arguments)
 {
+    dbo_error err = {0};
     dbo_experiment experiment = {0};
     dbo_check_runs runs;
-    int code;
-    bool only_document =
-        dbo_output_names_stdout(arguments->json) || dbo_output_names_stdout(arguments->trace);
     dbo_check_job job = {.experiment = &experiment,
                          .all_speed = arguments->perf,
                          .cancelled = dbo_cli_interrupted,
@@ -335,14 +242,16 @@ static int load_and_check(const dbo_cli *cli, check_arguments *arguments)
     arguments->script.may_only_print = true;
     arguments->script.ran = dbo_check_runs_one;
     arguments->script.ran_self = &runs;
-    bool loaded = dbo_script_load(&arguments->script, "check", only_document ? stderr : stdout,
-                                  &experiment, &code);
-    if (loaded && experiment.num_layers > 0)
-        code = run_script(arguments, &job);
-    else if (loaded || (code == DBO_EXIT_FAILED && runs.findings.count > 0))
-        code = conclude_runs(arguments, &runs);
-    if (loaded && experiment.num_layers > 0)
+    dbo_status status =
+        dbo_script_load(&arguments->script, dbo_cli_document_on_stdout(cli) ? stderr : stdout, cli,
+                        &experiment, &err);
+    int code = status == DBO_OK ? DBO_EXIT_OK : dbo_cli_fail(&err);
+    if (experiment.num_layers > 0) {
+        code = run_script(cli, arguments, &job);
         dbo_experiment_fini(&experiment);
+    } else if (status == DBO_OK || (code == DBO_EXIT_FAILED && runs.findings.count > 0)) {
+        code = conclude_runs(cli, arguments, &runs);
+    }
     dbo_check_runs_fini(&runs);
     return code;
 }
@@ -356,40 +265,74 @@ static dbo_status check_arguments_fit(const check_arguments *arguments, dbo_erro
         return dbo_fail(err, DBO_INVALID, "See dbo help check.",
                         "check what? Give a script, --fault NAME or --program FILE");
     if (arguments->program &&
-        (script || arguments->trace || arguments->perf || arguments->script.num_sets > 0))
+        (script || arguments->trace.path || arguments->perf || arguments->script.num_sets > 0))
         return dbo_fail(err, DBO_INVALID, "See dbo help check.",
                         "--program is checked alone: there is no run");
-    if (arguments->layers > 0 && !arguments->program)
+    if (arguments->layers.given && !arguments->program)
         return dbo_fail(err, DBO_INVALID, "The script's own setting is --set layers=N.",
                         "--layers is for --program only");
-    if (dbo_output_names_stdout(arguments->json) && dbo_output_names_stdout(arguments->trace))
-        return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
-                        "--json and --trace cannot both go to the standard output");
-    return dbo_cli_check_outputs(arguments->json, arguments->trace,
-                                 arguments->program ? arguments->program : arguments->script.path,
-                                 err);
+    return DBO_OK;
 }
 
-int dbo_command_check(int argc, char **argv)
+/* --fault alone runs the fault's own scene. */
+static dbo_status find_input(dbo_cli *cli, check_arguments *arguments, dbo_error *err)
 {
-    static const struct argp argp = {check_options, parse_option, "[SCRIPT]", check_doc,
-                                     NULL,          NULL,         NULL};
-    check_arguments arguments = {0};
-    dbo_error err = {0};
-    dbo_cli cli;
-    char scene[4096];
-    int code = 0;
-    if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.script.err, &code))
-        return code;
-    if (check_arguments_fit(&arguments, &err) != DBO_OK)
-        return dbo_cli_fail_usage(&err);
-    if (arguments.program)
-        return dbo_cli_check_program(&(dbo_check_program_arguments){
-            .path = arguments.program, .json = arguments.json, .layers = arguments.layers});
-    if (!arguments.script.path) {
-        if (dbo_fault_scene(arguments.script.fault, scene, sizeof scene, &err) != DBO_OK)
-            return dbo_cli_fail_usage(&err);
-        arguments.script.path = scene;
-    }
-    return load_and_check(&cli, &arguments);
+    dbo_script_arguments *script = &arguments->script;
+    DBO_TRY(check_arguments_fit(arguments, err));
+    if (arguments->program)
+        return dbo_cli_check_outputs(cli, arguments->program, err);
+    if (script->path)
+        return dbo_script_find_input(script, cli, err);
+    DBO_TRY(dbo_fault_scene(script->fault, script->found, sizeof script->found, err));
+    script->path = script->found;
+    return dbo_cli_check_outputs(cli, script->path, err);
 }
+
+static int check(dbo_cli *cli, void *given)
+{
+    check_arguments *arguments = given;
+    dbo_error err = {0};
+    if (find_input(cli, arguments, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    if (arguments->program)
+        return dbo_cli_check_program(cli, arguments->program, arguments->layers.value,
+                                     &arguments->json);
+    return load_and_check(cli, arguments);
+}
+
+const dbo_command dbo_command_check = {
+    "check",
+    "Prove:",
+    "What may go wrong in some order of completion, and lost time",
+    .help = "Look for what may go wrong in any order in which the work of a run can complete: "
+            "races, blocks that are freed too early, waits without end, rows that differ from "
+            "those without DBO; and for lost time. SCRIPT is simulated, also with other ranks late "
+            "and requests in another order; if it returns no experiment, each that it runs is. "
+            "Without one, --fault runs the fault's own scene. Exit code 3 if there is something, 1 "
+            "if the run was refused, 2 if the script cannot reach the fault.",
+    .examples = "  dbo check deepseek-v3-prefill\n"
+                "  dbo check --fault no-comm-wait\n"
+                "  dbo check deepseek-v3-prefill --fault event-after-yield\n"
+                "  dbo check late-previous-event\n"
+                "  dbo show program deepseek-v3-prefill --json >p.json\n"
+                "  dbo check --program p.json\n"
+                "  dbo check --program p.json --layers=3 --json findings.json\n",
+    .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(check_arguments, false), {0}},
+    .options =
+        (const dbo_cli_option[]){
+            DBO_SCRIPT_OPTIONS(check_arguments),
+            {"perf", .at = offsetof(check_arguments, perf),
+             .help = "Report lost time of any size, not only what costs more than 2 % of the step"},
+            {"json", "FILE", .kind = DBO_CLI_OUTPUT, .at = offsetof(check_arguments, json),
+             .help = "Write the findings as JSON; - is stdout"},
+            {"trace", "FILE", .kind = DBO_CLI_OUTPUT, .at = offsetof(check_arguments, trace),
+             .help = "Write what happened to FILE as trace events, findings marked, for "
+                     "ui.perfetto.dev"},
+            {"program", "FILE", .kind = DBO_CLI_TEXT, .at = offsetof(check_arguments, program),
+             .help = "A program as JSON, as dbo show program --json prints it; - is stdin"},
+            {"layers", "N", .kind = DBO_CLI_NUMBER, .min = 1, .max = 64,
+             .at = offsetof(check_arguments, layers), .usual = "1",
+             .help = "With --program: run it as N layers, one after the other"},
+            {0}},
+    .bytes = sizeof(check_arguments),
+    .run = check};

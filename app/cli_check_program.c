@@ -4,7 +4,6 @@
  * is a failure. The last line says what was looked at and what was taken for granted. */
 #include "app/cli_check_program.h"
 
-#include "app/cli.h"
 #include "app/say/findings_text.h"
 #include "core/check/order/check.h"
 #include "lab/files/program_json.h"
@@ -15,7 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef dbo_check_program_arguments check_arguments;
+typedef struct check_arguments {
+    const char *path; /* of the program; "-": stdin */
+    uint32_t layers;  /* it is run so often; 0: once */
+    dbo_cli_output *json;
+} check_arguments;
 
 static const char *plural(uint32_t count, const char *many)
 {
@@ -53,26 +56,22 @@ static void summarise(const check_arguments *arguments, const dbo_program *progr
     dbo_strbuf_fini(&line);
 }
 
-static dbo_status print(const check_arguments *arguments, const dbo_program *program,
-                        const dbo_findings *findings, dbo_error *err)
+static dbo_status print(const dbo_cli *cli, const check_arguments *arguments,
+                        const dbo_program *program, const dbo_findings *findings, dbo_error *err)
 {
     dbo_strbuf text;
-    if (dbo_output_names_stdout(arguments->json))
-        return DBO_OK; /* stdout is the document's */
+    if (dbo_cli_document_on_stdout(cli))
+        return DBO_OK;
     dbo_strbuf_init(&text);
     dbo_findings_text(findings, dbo_cli_width(), &text);
     summarise(arguments, program, findings, &text);
-    dbo_status status = text.failed ? dbo_fail_memory(err, "the printed findings") : DBO_OK;
-    if (status == DBO_OK)
-        fputs(dbo_strbuf_text(&text), stdout);
-    dbo_strbuf_fini(&text);
-    return status;
+    return dbo_cli_print(cli, &text, err);
 }
 
 /* ---- the check ---- */
 
-static dbo_status check(const check_arguments *arguments, const dbo_program_file *file,
-                        dbo_output *output, dbo_findings *findings, dbo_error *err)
+static dbo_status check(const dbo_cli *cli, const check_arguments *arguments,
+                        const dbo_program_file *file, dbo_findings *findings, dbo_error *err)
 {
     const dbo_finding_names names = {.op_text = dbo_program_file_op_text, .self = file};
     const dbo_check_program_options options = {.layers = arguments->layers,
@@ -81,10 +80,11 @@ static dbo_status check(const check_arguments *arguments, const dbo_program_file
                                                .cancelled = dbo_cli_interrupted};
     uint32_t orders = 0;
     DBO_TRY(dbo_check_program(&file->program, &options, findings, &orders, err));
-    if (arguments->json)
-        DBO_TRY(dbo_findings_write(
-            findings, &(dbo_findings_scope){.orders = orders, .names = names}, output, err));
-    return print(arguments, &file->program, findings, err);
+    if (arguments->json->path)
+        DBO_TRY(dbo_findings_write(findings,
+                                   &(dbo_findings_scope){.orders = orders, .names = names},
+                                   &arguments->json->file, err));
+    return print(cli, arguments, &file->program, findings, err);
 }
 
 /* `self`: the path. */
@@ -118,30 +118,24 @@ static dbo_status read_program(const char *path, dbo_program_file *file, dbo_err
     return status;
 }
 
-int dbo_cli_check_program(const dbo_check_program_arguments *arguments)
+int dbo_cli_check_program(dbo_cli *cli, const char *path, uint32_t layers, dbo_cli_output *json)
 {
+    const check_arguments arguments = {.path = path, .layers = layers, .json = json};
     dbo_error err = {0};
     dbo_findings findings;
     dbo_program_file file;
-    dbo_output output = {0};
-    dbo_status status = read_program(arguments->path, &file, &err);
-    if (status == DBO_IO)
-        return dbo_cli_fail_usage(&err);
-    if (status != DBO_OK)
+    bool found = false;
+    if (read_program(path, &file, &err) != DBO_OK)
         return dbo_cli_fail(&err);
-    file.many_layers = arguments->layers > 1;
-    if (arguments->json && dbo_output_open(&output, arguments->json, &err) != DBO_OK) {
-        dbo_program_file_fini(&file);
-        return dbo_cli_fail_usage(&err);
+    file.many_layers = layers > 1;
+    dbo_status status = dbo_cli_open_outputs(cli, &err);
+    if (status == DBO_OK) {
+        dbo_findings_init(&findings);
+        status = check(cli, &arguments, &file, &findings, &err);
+        found = findings.count > 0;
+        dbo_findings_fini(&findings);
     }
-    dbo_findings_init(&findings);
-    status = check(arguments, &file, &output, &findings, &err);
-    bool found = findings.count > 0;
-    dbo_findings_fini(&findings);
-    dbo_output_discard(&output);
     dbo_program_file_fini(&file);
-    if (status != DBO_OK)
-        return dbo_cli_fail(&err);
-    int code = dbo_cli_end();
+    int code = dbo_cli_end_with(status, &err);
     return code == DBO_EXIT_OK && found ? DBO_EXIT_FINDINGS : code;
 }

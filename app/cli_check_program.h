@@ -1,18 +1,14 @@
-/* cli_check_program.h: `dbo check --program`: a program from a file, without a run. */
+/* cli_check_program.h: `dbo check --program`: a program from a file, without a run.
+ *
+ *     return dbo_cli_check_program(cli, "p.json", 3, &arguments->json);
+ */
 #ifndef DBO_APP_CLI_CHECK_PROGRAM_H
 #define DBO_APP_CLI_CHECK_PROGRAM_H
 
-#include <stdint.h>
+#include "app/cli.h"
 
-typedef struct dbo_check_program_arguments {
-    const char *path; /* of the program; "-": stdin */
-    const char *json; /* where the findings go as JSON; or NULL */
-    uint32_t layers;  /* it is run so often; 0: once */
-} dbo_check_program_arguments;
-
-#define DBO_CHECK_MAX_LAYERS 64u
-
-/* Checks and prints; returns the exit code. */
-int dbo_cli_check_program(const dbo_check_program_arguments *arguments);
+/* Checks the program at `path` ("-": stdin), run `layers` times (0: once), writes findings to
+ * `json` where it is asked for, and prints; returns the exit code. */
+int dbo_cli_check_program(dbo_cli *cli, const char *path, uint32_t layers, dbo_cli_output *json);
 
 #endif

@@ -12,19 +12,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static const char doctor_doc[] =
-    "What this build of dbo was made with, and what this machine has."
-    "\vParts that say 'no' are left out of this build; the last column says what they need. The "
-    "simulator needs none of them.";
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
-    dbo_fail(state->input, DBO_INVALID, NULL, "doctor takes no arguments, not '%.60s'", arg);
-    return EINVAL;
-}
-
 static void part(const char *name, int have, const char *what, const char *need)
 {
     printf("  %-8s %-4s %s%s%s\n", name, have ? "yes" : "no", what, have ? "" : "; needs ",
@@ -85,16 +72,22 @@ static void print_environment(void)
     }
 }
 
-int dbo_command_doctor(int argc, char **argv)
+static int doctor(dbo_cli *cli, void *given)
 {
-    static const struct argp argp = {NULL, parse_option, NULL, doctor_doc, NULL, NULL, NULL};
-    dbo_cli cli;
-    dbo_error mistake = {0};
-    int code = 0;
-    if (!dbo_cli_begin(&cli, &argp, argc, argv, &mistake, &mistake, &code))
-        return code;
+    (void)cli;
+    (void)given;
     print_build();
     print_machine();
     print_environment();
     return dbo_cli_end();
 }
+
+const dbo_command dbo_command_doctor = {
+    "doctor",
+    "Real machines:",
+    "What this build and this machine have",
+    .help = "What this build of dbo was made with, and what this machine has.",
+    .examples = "  dbo doctor\n",
+    .notes = "Parts that say 'no' are left out of this build; the last column says what they need. "
+             "The simulator needs none of them.",
+    .run = doctor};

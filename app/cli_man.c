@@ -1,18 +1,14 @@
-/* cli_man.c: the manual page, made of what --help prints, so that it cannot say anything else.
+/* cli_man.c: the manual page, made of the tables that --help is made of (cli_man.h).
  *
- * Texts are those of argp: paragraphs, and below a line of its own a block whose lines begin with
- * blanks, which is printed as it is.
+ * Texts are paragraphs, and lines that begin with blanks, which are printed as they are.
  */
 #include "app/cli_man.h"
 
-#include "app/cli.h"
 #include "app/commands.h"
 #include "dbo_build.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- roff ---- */
 
 /* `length` bytes of running text; at the beginning of a line a '.' or ''' would be a request. */
 static void put_roff(const char *text, size_t length)
@@ -28,126 +24,92 @@ static void put_roff(const char *text, size_t length)
     }
 }
 
+/* `before` and `after` are roff. */
+static void put(const char *before, const char *text, const char *after)
+{
+    fputs(before, stdout);
+    put_roff(text, strlen(text));
+    fputs(after, stdout);
+}
+
 /* Lines; those that begin with a blank are kept as they are. */
 static void put_text(const char *text)
 {
     bool kept = false;
     while (*text) {
-        size_t length = strcspn(text, "\n\v");
-        bool keep = text[0] == ' ';
-        if (keep != kept)
-            puts(keep ? ".nf" : ".fi");
-        kept = keep;
-        if (length > 0) {
-            put_roff(text, length);
-            putchar('\n');
-        }
-        text += length;
-        if (*text == '\v')
-            puts(kept ? ".fi\n.PP" : ".PP");
-        kept = kept && *text != '\v';
-        text += *text != '\0';
+        size_t length = strcspn(text, "\n");
+        if ((text[0] == ' ') != kept)
+            puts(kept ? ".fi" : ".nf");
+        kept = text[0] == ' ';
+        put_roff(text, length);
+        putchar('\n');
+        text += length + (text[length] != '\0');
     }
     if (kept)
         puts(".fi");
 }
 
-static void put_bold(const char *text)
+static void put_option(const dbo_cli_option *option)
 {
-    fputs("\\fB", stdout);
-    put_roff(text, strlen(text));
-    fputs("\\fR", stdout);
+    puts(".TP");
+    if (option->letter)
+        printf("\\fB\\-%c\\fR, ", option->letter);
+    put("\\fB\\-\\-", option->name, "\\fR");
+    if (option->value)
+        put("=\\fI", option->value, "\\fR");
+    putchar('\n');
+    put_roff(option->help, strlen(option->help));
+    if (option->usual)
+        put(" (default: ", option->usual, ")");
+    putchar('\n');
 }
 
-static bool ends(const struct argp_option *option)
+/* Those of the command alone, or the shared ones. */
+static void put_options(const dbo_command *command, bool is_shared)
 {
-    return !option->name && !option->key && !option->doc && !option->group;
+    const dbo_cli_option *option;
+    for (size_t i = 0; (option = dbo_cli_option_at(command, i)); i++)
+        if (dbo_cli_is_shared(option) == is_shared)
+            put_option(option);
 }
 
-static bool is_shown(const struct argp_option *option)
+static void put_arguments(const dbo_command *command)
 {
-    return option->name && !(option->flags & (OPTION_DOC | OPTION_HIDDEN));
-}
-
-void dbo_man_options(const struct argp_option *options)
-{
-    for (const struct argp_option *o = options; o && !ends(o); o++) {
-        if (!is_shown(o))
-            continue;
-        puts(".TP");
-        if (o->key > ' ' && o->key < 127)
-            printf("\\fB\\-%c\\fR, ", o->key);
-        fputs("\\fB\\-\\-", stdout);
-        put_roff(o->name, strlen(o->name));
-        fputs("\\fR", stdout);
-        if (o->arg) {
-            fputs("=\\fI", stdout);
-            put_roff(o->arg, strlen(o->arg));
-            fputs("\\fR", stdout);
-        }
-        putchar('\n');
-        put_text(o->doc);
-    }
-}
-
-void dbo_man_words(const struct argp_option *options)
-{
-    for (const struct argp_option *o = options; o && !ends(o); o++)
-        if (is_shown(o))
-            printf("--%s ", o->name);
-}
-
-void dbo_man_command(const char *name, const struct argp *argp)
-{
-    printf(".SS ");
-    put_roff(name, strlen(name));
-    printf("\n.B ");
-    put_roff(name, strlen(name));
-    printf("\n[OPTION...]");
-    if (argp->args_doc && argp->args_doc[0]) {
-        putchar(' ');
-        put_roff(argp->args_doc, strlen(argp->args_doc));
-    }
-    puts("\n.PP");
-    const char *doc = argp->doc ? argp->doc : "";
-    size_t before = strcspn(doc, "\v");
-    char first[2048];
-    snprintf(first, sizeof first, "%.*s", (int)before, doc);
-    put_text(first);
-    dbo_man_options(argp->options);
-    if (doc[before]) {
-        puts(".PP");
-        put_text(doc + before + 1);
-    }
-}
-
-/* ---- the page ---- */
-
-static void put_commands(void)
-{
-    for (size_t i = 0; dbo_command_at(i); i++) {
-        char help[] = "--describe-as=man", name[32];
-        char *words[] = {name, help, NULL};
-        snprintf(name, sizeof name, "%s", dbo_command_at(i)->name);
-        (void)dbo_command_at(i)->run(2, words);
-    }
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_cli_add_arguments(command, &text);
+    put("", dbo_strbuf_text(&text), "\n");
+    dbo_strbuf_fini(&text);
 }
 
 static void put_list(void)
 {
-#define GROUP(number, heading)                                    \
-    printf(".PP\n%s\n", heading);                                 \
-    for (size_t i = 0; dbo_command_at(i); i++) {                  \
-        const dbo_command *command = dbo_command_at(i);           \
-        if (command->group != (number))                           \
-            continue;                                             \
-        puts(".TP");                                              \
-        put_bold(command->name);                                  \
-        put_roff(command->arguments, strlen(command->arguments)); \
-        printf("\n%s\n", command->what);                          \
+    const dbo_command *command;
+    const char *group = "";
+    for (size_t i = 0; (command = dbo_command_at(i)); i++) {
+        if (strcmp(group, command->group) != 0)
+            printf(".PP\n%s\n", command->group);
+        group = command->group;
+        put(".TP\n\\fB", command->name, "\\fR");
+        put_arguments(command);
+        put_text(command->what);
     }
-    DBO_COMMAND_GROUP_MAP(GROUP)
-#undef GROUP
+}
+
+static void put_command(const dbo_command *command)
+{
+    put(".SS dbo ", command->name, "\n");
+    put(".B dbo ", command->name, "\n[OPTION...]");
+    put_arguments(command);
+    puts(".PP");
+    put_text(command->help);
+    put_options(command, false);
+    puts(".PP\nExamples:");
+    put_text(command->examples);
+    if (command->notes) {
+        puts(".PP");
+        put_text(command->notes);
+    }
 }
 
 void dbo_print_man_page(void)
@@ -164,15 +126,17 @@ void dbo_print_man_page(void)
     puts(".SH COMMANDS");
     put_list();
     puts(".SH THE COMMANDS, ONE BY ONE");
-    put_commands();
+    for (size_t i = 0; dbo_command_at(i); i++)
+        put_command(dbo_command_at(i));
     puts(".SH OPTIONS OF EVERY COMMAND");
-    dbo_cli_man_shared();
+    put_options(&dbo_command_top, true);
     puts(".SH EXIT STATUS");
     put_text(DBO_EXIT_DOC);
     puts(".SH ENVIRONMENT\n"
          ".TP\n.B DBO_LOG\nLevels of the log, as \\fB\\-\\-log\\fR takes them.\n"
-         ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/, hardware/ and faults/, searched before\n"
-         "the installed ones.\n"
+         ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/, hardware/, faults/ and scripts by name,\n"
+         "searched before all others.\n"
+         ".TP\n.B XDG_DATA_HOME, XDG_DATA_DIRS\nThe folders whose dbo/scripts is searched then.\n"
          ".TP\n.B VLLM_DBO_COMM_SMS\nThe default of dbo_comm_sms.\n"
          ".TP\n.B NO_COLOR\nIf set to anything, no colours.\n"
          ".TP\n.B COLUMNS\nThe width of the output where it is no terminal.");

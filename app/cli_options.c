@@ -1,4 +1,4 @@
-/* cli_options.c: the command line against tables of options, before argp parses it (cli.h).
+/* cli_options.c: the command line against the table of options, before argp parses it (cli.h).
  *
  * argp's own messages are several lines and name no near option, so every mistake is found here
  * first, by getopt_long's rules: long options by a unique beginning, values after '=' or as the
@@ -10,49 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A walk over the options of a table and its children. */
-typedef struct dbo_option_walk {
-    const struct argp *argp;
-    const struct argp_child *child;
-    const struct argp_option *next;
-} dbo_option_walk;
-
-static bool option_ends(const struct argp_option *option)
-{
-    return !option->name && !option->key && !option->doc && !option->group;
-}
-
-static const struct argp_option *next_option(dbo_option_walk *walk)
-{
-    for (;;) {
-        if (walk->next && !option_ends(walk->next)) {
-            const struct argp_option *option = walk->next++;
-            if (!(option->flags & OPTION_DOC) && option->name)
-                return option;
-            continue;
-        }
-        walk->child = walk->child ? walk->child + 1 : walk->argp->children;
-        if (!walk->child || !walk->child->argp)
-            return NULL;
-        walk->next = walk->child->argp->options;
-    }
-}
-
-static dbo_option_walk walk_options(const struct argp *argp)
-{
-    return (dbo_option_walk){.argp = argp, .next = argp->options};
-}
-
 /* The option that `--name` means, or NULL with a sentence. */
-static const struct argp_option *find_long(const struct argp *argp, const char *name, size_t length,
-                                           dbo_error *err)
+static const dbo_cli_option *find_long(const dbo_command *command, const char *name, size_t length,
+                                       dbo_error *err)
 {
     char word[DBO_SUGGEST_MAX_CHARS + 1];
     snprintf(word, sizeof word, "%.*s", (int)length, name);
     dbo_suggestion near = dbo_suggest_begin(word);
-    const struct argp_option *prefix = NULL, *other = NULL;
-    dbo_option_walk walk = walk_options(argp);
-    for (const struct argp_option *option; (option = next_option(&walk));) {
+    const dbo_cli_option *option, *prefix = NULL, *other = NULL;
+    for (size_t i = 0; (option = dbo_cli_option_at(command, i)); i++) {
         dbo_suggest_offer(&near, option->name);
         if (strncmp(option->name, name, length) != 0)
             continue;
@@ -75,31 +41,25 @@ static const struct argp_option *find_long(const struct argp *argp, const char *
     return NULL;
 }
 
-static bool takes_value(const struct argp_option *option)
-{
-    return option->arg && !(option->flags & OPTION_ARG_OPTIONAL);
-}
-
-static dbo_status fail_value(const struct argp_option *option, dbo_error *err)
+static dbo_status fail_value(const dbo_cli_option *option, dbo_error *err)
 {
     return dbo_fail(err, DBO_INVALID, NULL, "option '--%s' needs a value: --%s %s", option->name,
-                    option->name, option->arg);
+                    option->name, option->value);
 }
 
 /* One word that begins with "--". Sets *extra if its value is the next word. */
-static dbo_status check_long(const struct argp *argp, const char *word, bool is_last, int *extra,
+static dbo_status check_long(const dbo_command *command, const char *word, bool is_last, int *extra,
                              dbo_error *err)
 {
     const char *name = word + 2;
     size_t length = strcspn(name, "=");
-    const struct argp_option *option = find_long(argp, name, length, err);
+    const dbo_cli_option *option = find_long(command, name, length, err);
     if (!option)
         return DBO_INVALID;
     bool has_value = name[length] == '=';
-    if (has_value && !option->arg) {
+    if (has_value && !option->value)
         return dbo_fail(err, DBO_INVALID, NULL, "option '--%s' takes no value", option->name);
-    }
-    if (takes_value(option) && !has_value) {
+    if (option->value && !has_value) {
         if (is_last)
             return fail_value(option, err);
         *extra = 1;
@@ -108,17 +68,17 @@ static dbo_status check_long(const struct argp *argp, const char *word, bool is_
 }
 
 /* A word of short options: "-hV", "-j2". */
-static dbo_status check_short(const struct argp *argp, const char *word, bool is_last, int *extra,
-                              dbo_error *err)
+static dbo_status check_short(const dbo_command *command, const char *word, bool is_last,
+                              int *extra, dbo_error *err)
 {
     for (const char *at = word + 1; *at; at++) {
-        const struct argp_option *option = NULL;
-        dbo_option_walk walk = walk_options(argp);
-        while ((option = next_option(&walk)) && option->key != *at)
-            continue;
+        const dbo_cli_option *option;
+        size_t i = 0;
+        while ((option = dbo_cli_option_at(command, i)) && option->letter != *at)
+            i++;
         if (!option)
             return dbo_fail(err, DBO_INVALID, "See --help.", "unknown option '-%c'", *at);
-        if (!takes_value(option))
+        if (!option->value)
             continue;
         if (at[1] == '\0') {
             if (is_last)
@@ -130,7 +90,7 @@ static dbo_status check_short(const struct argp *argp, const char *word, bool is
     return DBO_OK;
 }
 
-dbo_status dbo_cli_check(const struct argp *argp, int argc, char **argv, int *first_word,
+dbo_status dbo_cli_check(const dbo_command *command, int argc, char **argv, int *first_word,
                          dbo_error *err)
 {
     if (first_word)
@@ -146,11 +106,44 @@ dbo_status dbo_cli_check(const struct argp *argp, int argc, char **argv, int *fi
                 return DBO_OK;
             }
         } else if (word[1] == '-') {
-            DBO_TRY(check_long(argp, word, i + 1 == argc, &extra, err));
+            DBO_TRY(check_long(command, word, i + 1 == argc, &extra, err));
         } else {
-            DBO_TRY(check_short(argp, word, i + 1 == argc, &extra, err));
+            DBO_TRY(check_short(command, word, i + 1 == argc, &extra, err));
         }
         i += extra;
     }
     return DBO_OK;
+}
+
+/* "a, b or c" of the words. */
+static void add_words(const dbo_cli_option *option, dbo_strbuf *out)
+{
+    for (size_t i = 0; option->words(i); i++)
+        dbo_strbuf_printf(out, "%s%s",
+                          i == 0                 ? ""
+                          : option->words(i + 1) ? ", "
+                                                 : " or ",
+                          option->words(i));
+}
+
+/* An option's few words are listed; of an argument's the nearest is named. */
+dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo_error *err)
+{
+    dbo_strbuf list;
+    dbo_strbuf_init(&list);
+    if (option->value) {
+        add_words(option, &list);
+        dbo_fail(err, DBO_INVALID, NULL, "--%s is %s, not '%.40s'", option->name,
+                 dbo_strbuf_text(&list), text);
+        dbo_strbuf_fini(&list);
+        return DBO_INVALID;
+    }
+    dbo_suggestion near = dbo_suggest_begin(text);
+    for (size_t i = 0; option->words(i); i++)
+        dbo_suggest_offer(&near, option->words(i));
+    const char *noun = strchr(option->help, ' ') + 1;
+    if (near.nearest)
+        return dbo_fail(err, DBO_INVALID, NULL, "unknown %s '%.60s', did you mean '%s'?", noun,
+                        text, near.nearest);
+    return dbo_fail(err, DBO_INVALID, "See --help.", "unknown %s '%.60s'", noun, text);
 }

@@ -1,5 +1,4 @@
 /* cli_run.c: `dbo run SCRIPT`: loads an experiment, simulates it, prints what happened. */
-#include "app/cli.h"
 #include "app/cli_script.h"
 #include "app/io/output_json.h"
 #include "app/say/describe.h"
@@ -9,74 +8,20 @@
 #include "viz/text/layers.h"
 #include "viz/trace/trace_json.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 1, KEY_WIDTH, KEY_LAYERS, KEY_TRACE, KEY_STEP };
-
-static const struct argp_option run_options[] = {
-    {NULL, 0, NULL, 0, "Of run:", 1},
-    DBO_SCRIPT_OPTIONS,
-    DBO_SCRIPT_OPTION_FAULT,
-    {"layers", KEY_LAYERS, "A:B", 0,
-     "Show the layers A to B, both included, on the timeline and in the trace (default: one in "
-     "steady state, and the whole step); --set layers=N runs fewer",
-     1},
-    {"json", KEY_JSON, "FILE", 0,
-     "Write the result to FILE as JSON; - is the standard output, with nothing else on it", 1},
-    {"trace", KEY_TRACE, "FILE", 0,
-     "Write what happened to FILE as trace events, for ui.perfetto.dev; - as with --json", 1},
-    {"step", KEY_STEP, NULL, 0,
-     "Go through the step by hand-offs: each key (or line of input) is one, q ends", 1},
-    {"width", KEY_WIDTH, "N", 0, "Draw for N columns (default: the terminal's; at least 80)", 1},
-    {0}};
-
-static const char run_doc[] =
-    "Simulate one step of the experiment that SCRIPT returns."
-    "\vExamples:\n"
-    "  dbo run scripts/workloads/deepseek-v3-decode.lua\n"
-    "  dbo run scripts/workloads/deepseek-v3-prefill.lua --set hardware=H20\n"
-    "  dbo run scripts/workloads/deepseek-v3-decode.lua --layers 4:5 --trace decode.json\n"
-    "  dbo run scripts/workloads/deepseek-v3-decode.lua --step\n"
-    "  dbo run scripts/workloads/deepseek-v3-decode.lua --json - | less\n";
-
-typedef struct dbo_run_arguments {
+typedef struct run_arguments {
     dbo_script_arguments script;
-    const char *json, *trace;
+    dbo_cli_output json, trace;
     dbo_layers layers;
     bool step;
-    uint32_t width;
-} dbo_run_arguments;
+    dbo_cli_number width;
+} run_arguments;
 
-static error_t parse_width(dbo_run_arguments *arguments, const char *text)
+static dbo_status take_layers(void *at, const char *text, dbo_error *err)
 {
-    char *end = NULL;
-    long width = strtol(text, &end, 10);
-    if (end == text || *end || width < 80 || width > 1000) {
-        dbo_fail(&arguments->script.err, DBO_INVALID, NULL,
-                 "--width is a number from 80 to 1000, not '%.40s'", text);
-        return EINVAL;
-    }
-    arguments->width = (uint32_t)width;
-    return 0;
-}
-
-static error_t parse_option(int key, char *arg, struct argp_state *state)
-{
-    dbo_run_arguments *arguments = state->input;
-    switch (key) {
-    case KEY_JSON: arguments->json = arg; return 0;
-    case KEY_TRACE: arguments->trace = arg; return 0;
-    case KEY_STEP: arguments->step = true; return 0;
-    case KEY_WIDTH: return parse_width(arguments, arg);
-    case KEY_LAYERS:
-        return dbo_layers_parse(arg, &arguments->layers, &arguments->script.err) == DBO_OK ? 0
-                                                                                           : EINVAL;
-    default: return dbo_script_option(&arguments->script, key, arg);
-    }
+    return dbo_layers_parse(text, at, err);
 }
 
 /* The window of a run that the timeline shows; false: it has none of it. */
@@ -193,71 +138,51 @@ static dbo_status write_trace(const dbo_outcome *outcome, const dbo_layers *laye
     return dbo_output_commit(output, err);
 }
 
-/* The files of --json and --trace; open before the work is done. */
-typedef struct dbo_run_outputs {
-    dbo_output json, trace;
-} dbo_run_outputs;
-
-static dbo_status check_arguments(const dbo_run_arguments *arguments, dbo_error *err)
-{
-    bool json = dbo_output_names_stdout(arguments->json);
-    bool trace = dbo_output_names_stdout(arguments->trace);
-    if (json && trace)
-        return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
-                        "--json and --trace cannot both go to the standard output");
-    if (arguments->step && (json || trace))
-        return dbo_fail(err, DBO_INVALID, NULL,
-                        "--step prints to the standard output, which --%s takes for itself",
-                        json ? "json" : "trace");
-    return dbo_cli_check_outputs(arguments->json, arguments->trace, arguments->script.path, err);
-}
-
-static dbo_status show(const dbo_cli *cli, const dbo_run_arguments *arguments,
-                       const dbo_outcome *outcome, dbo_run_outputs *outputs, dbo_error *err)
+static dbo_status show(const dbo_cli *cli, run_arguments *arguments, const dbo_outcome *outcome,
+                       dbo_error *err)
 {
     const dbo_layers *layers = &arguments->layers;
-    uint32_t width = arguments->width ? arguments->width : dbo_cli_width();
+    uint32_t width = arguments->width.given ? arguments->width.value : dbo_cli_width();
     const dbo_text_style style = {.width = width, .ascii = cli->ascii, .colour = cli->use_color};
     if (arguments->step)
         DBO_TRY(dbo_step_through(outcome, layers, style, STDIN_FILENO, stdout, dbo_cli_interrupted,
                                  err));
-    else if (!outputs->json.is_stdout && !outputs->trace.is_stdout)
+    else if (!dbo_cli_document_on_stdout(cli))
         DBO_TRY(print_text(outcome, layers, style, err));
-    if (outputs->json.file)
-        DBO_TRY(write_json(outcome, &outputs->json, err));
-    if (outputs->trace.file)
-        DBO_TRY(write_trace(outcome, layers, &outputs->trace, err));
+    if (arguments->json.path)
+        DBO_TRY(write_json(outcome, &arguments->json.file, err));
+    if (arguments->trace.path)
+        DBO_TRY(write_trace(outcome, layers, &arguments->trace.file, err));
     return DBO_OK;
 }
 
 /* Simulates, prints, writes. */
-static int run_experiment(const dbo_cli *cli, const dbo_run_arguments *arguments,
-                          const dbo_experiment *experiment, dbo_run_outputs *outputs)
+static int run_experiment(dbo_cli *cli, run_arguments *arguments, const dbo_experiment *experiment)
 {
     dbo_error err = {0};
     dbo_outcome outcome;
     uint64_t fault_reached = 0;
     const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted, .log = &cli->log};
-    dbo_status status = dbo_layers_check(&arguments->layers, experiment->num_layers, &err);
-    if (status != DBO_OK)
+    if (dbo_layers_check(&arguments->layers, experiment->num_layers, &err) != DBO_OK ||
+        dbo_cli_open_outputs(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
-    status = dbo_simulate(experiment, &options, &outcome, &err);
+    dbo_status status = dbo_simulate(experiment, &options, &outcome, &err);
     if (status == DBO_OK) {
         fault_reached = outcome.on.fault_reached;
-        status = show(cli, arguments, &outcome, outputs, &err);
+        status = show(cli, arguments, &outcome, &err);
         dbo_outcome_fini(&outcome);
     }
     if (status == DBO_OK && experiment->has_fault && fault_reached == 0)
         fprintf(stderr, "dbo: warning: the fault %s made no difference: this run cannot reach it\n",
                 dbo_fault_describe(experiment->fault.id).name);
-    return status == DBO_OK ? dbo_cli_end() : dbo_cli_fail(&err);
+    return dbo_cli_end_with(status, &err);
 }
 
 /* The script returned no experiment, and printed: was more than that asked for? */
-static int end_of_printing(const dbo_run_arguments *arguments)
+static int end_of_printing(const run_arguments *arguments)
 {
-    const char *option = arguments->json           ? "--json"
-                         : arguments->trace        ? "--trace"
+    const char *option = arguments->json.path      ? "--json"
+                         : arguments->trace.path   ? "--trace"
                          : arguments->step         ? "--step"
                          : arguments->layers.given ? "--layers"
                                                    : NULL;
@@ -269,37 +194,65 @@ static int end_of_printing(const dbo_run_arguments *arguments)
     return dbo_cli_fail_usage(&err);
 }
 
-int dbo_command_run(int argc, char **argv)
+static int run(dbo_cli *cli, void *given)
 {
-    static const struct argp argp = {run_options, parse_option, "SCRIPT", run_doc,
-                                     NULL,        NULL,         NULL};
-    dbo_run_arguments arguments = {0};
-    dbo_run_outputs outputs = {0};
+    run_arguments *arguments = given;
+    const char *document = dbo_cli_document_on_stdout(cli);
     dbo_error err = {0};
-    dbo_cli cli;
     dbo_experiment experiment;
-    int code = 0;
-    if (!dbo_cli_begin(&cli, &argp, argc, argv, &arguments, &arguments.script.err, &code))
-        return code;
-    if (check_arguments(&arguments, &err) != DBO_OK)
+    if (arguments->step && document) {
+        dbo_fail(&err, DBO_INVALID, NULL,
+                 "--step prints to the standard output, which --%s takes for itself", document);
         return dbo_cli_fail_usage(&err);
+    }
+    if (dbo_script_find_input(&arguments->script, cli, &err) != DBO_OK)
+        return dbo_cli_fail_usage(&err);
+    arguments->script.may_only_print = true;
     /* What a script prints must not get into a document. */
-    bool only_document =
-        dbo_output_names_stdout(arguments.json) || dbo_output_names_stdout(arguments.trace);
-    arguments.script.may_only_print = true;
-    arguments.script.ascii = cli.ascii;
-    if (!dbo_script_load(&arguments.script, "run", only_document ? stderr : stdout, &experiment,
-                         &code))
-        return code;
-    if (experiment.num_layers == 0) /* it only prints */
-        return end_of_printing(&arguments);
-    if (dbo_cli_open_outputs(arguments.json, &outputs.json, arguments.trace, &outputs.trace,
-                             &err) != DBO_OK)
-        code = dbo_cli_fail_usage(&err);
-    else
-        code = run_experiment(&cli, &arguments, &experiment, &outputs);
-    dbo_output_discard(&outputs.json); /* of a committed one: nothing */
-    dbo_output_discard(&outputs.trace);
+    if (dbo_script_load(&arguments->script, document ? stderr : stdout, cli, &experiment, &err) !=
+        DBO_OK)
+        return dbo_cli_fail(&err);
+    if (experiment.num_layers == 0)
+        return end_of_printing(arguments);
+    int code = run_experiment(cli, arguments, &experiment);
     dbo_experiment_fini(&experiment);
     return code;
 }
+
+const dbo_command dbo_command_run = {
+    "run",
+    "Predict:",
+    "Simulate a step with DBO off and on, and compare",
+    .help =
+        "Simulate one step of the experiment that SCRIPT returns. SCRIPT is a path, or the name "
+        "of one that dbo scripts lists.",
+    .examples = "  dbo run deepseek-v3-decode\n"
+                "  dbo run deepseek-v3-prefill --set hardware=H20\n"
+                "  dbo run deepseek-v3-decode --layers 4:5 --trace decode.json\n"
+                "  dbo run deepseek-v3-decode --step\n"
+                "  dbo run deepseek-v3-decode --json - | less\n",
+    .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(run_arguments, true), {0}},
+    .options =
+        (const dbo_cli_option[]){
+            DBO_SCRIPT_OPTIONS(run_arguments),
+            {"layers", "A:B", .kind = DBO_CLI_TAKEN, .take = take_layers,
+             .at = offsetof(run_arguments, layers), .example = "4:5",
+             .help = "Show the layers A to B, both included, on the timeline and in the trace; "
+                     "--set layers=N runs fewer",
+             .usual = "one in steady state, and the whole step"},
+            {"json", "FILE", .kind = DBO_CLI_OUTPUT, .at = offsetof(run_arguments, json),
+             .help =
+                 "Write the result to FILE as JSON; - is the standard output, with nothing else "
+                 "on it"},
+            {"trace", "FILE", .kind = DBO_CLI_OUTPUT, .at = offsetof(run_arguments, trace),
+             .help = "Write what happened to FILE as trace events, for ui.perfetto.dev; - as with "
+                     "--json"},
+            {"step", .at = offsetof(run_arguments, step),
+             .help =
+                 "Go through the step by hand-offs: each key (or line of input) is one, q ends"},
+            {"width", "N", .kind = DBO_CLI_NUMBER, .min = 80, .max = 1000,
+             .at = offsetof(run_arguments, width), .help = "Draw for N columns, at least 80",
+             .usual = "the terminal's"},
+            {0}},
+    .bytes = sizeof(run_arguments),
+    .run = run};

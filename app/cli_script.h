@@ -1,73 +1,85 @@
-/* cli_script.h: what every command that takes a script shares: the script's path, --set,
- * --executor.
+/* cli_script.h: what every command that takes a script shares: the script, by its path or by its
+ * name, --set, --executor, --fault.
  *
- *     static const struct argp_option options[] = {..., DBO_SCRIPT_OPTIONS, {0}};
- *     ... in the parser: error_t e = dbo_script_option(&arguments->script, key, arg); ...
+ *     typedef struct my_arguments { dbo_script_arguments script; ... } my_arguments;
+ *     .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(my_arguments, true), {0}},
+ *     .options = (const dbo_cli_option[]){DBO_SCRIPT_OPTIONS(my_arguments), {0}},
+ *
  *     dbo_experiment experiment;
- *     if (!dbo_script_load(&arguments.script, "run", stdout, &experiment, &code))
- *         return code;
+ *     DBO_TRY(dbo_script_find_input(&arguments->script, cli, err));
+ *     DBO_TRY(dbo_script_load(&arguments->script, stdout, cli, &experiment, err));
  */
 #ifndef DBO_APP_CLI_SCRIPT_H
 #define DBO_APP_CLI_SCRIPT_H
 
-#include "core/base/status.h"
+#include "app/cli.h"
 #include "lab/experiment/experiment.h"
 
-#include <argp.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <limits.h>
 
 #define DBO_SCRIPT_MAX_SETS 256u
-
-#define DBO_SCRIPT_KEY_SET      901
-#define DBO_SCRIPT_KEY_EXECUTOR 902
-#define DBO_SCRIPT_KEY_FAULT    903
-
-#define DBO_SCRIPT_OPTIONS                                                                       \
-    {"set",                                                                                      \
-     DBO_SCRIPT_KEY_SET,                                                                         \
-     "KEY=VALUE",                                                                                \
-     0,                                                                                          \
-     "Override a key of the experiment; KEY may lead inside: batch.num_tokens, model.layers, "   \
-     "hardware.sms, costs.D, or be written as in vLLM: parallel_config.enable_dbo. As often as " \
-     "wanted",                                                                                   \
-     1},                                                                                         \
-    {                                                                                            \
-        "executor", DBO_SCRIPT_KEY_EXECUTOR, "KIND", 0,                                          \
-            "What ubatches run in: fiber (default) or thread", 1                                 \
-    }
 
 typedef struct dbo_script_arguments {
     const char *path; /* NULL: none was given */
     const char *sets[DBO_SCRIPT_MAX_SETS + 1];
     uint32_t num_sets;
-    const char *fault;   /* as given with --fault */
-    char fault_set[96];  /* "fault=NAME" */
-    bool may_only_print; /* a script that prints and returns no experiment is fine: then
-                          * experiment->num_layers is 0 */
-    bool ascii;          /* what scripts draw, unless they say */
+    const char *fault;    /* as given with --fault */
+    char fault_set[96];   /* "fault=NAME" */
+    char executor[32];    /* "executor=thread" */
+    char found[PATH_MAX]; /* where a name was found */
+    bool may_only_print;  /* a script that prints and returns no experiment is fine: then
+                           * experiment->num_layers is 0 */
     /* as in dbo_load_options */
     dbo_status (*ran)(void *self, const dbo_experiment *experiment, dbo_error *err);
     void *ran_self;
-    dbo_error err; /* a mistake that dbo_script_option found */
 } dbo_script_arguments;
 
-/* --fault, for commands that take it; it goes the way of --set fault=NAME. */
-#define DBO_SCRIPT_OPTION_FAULT                                                                \
-    {                                                                                          \
-        "fault", DBO_SCRIPT_KEY_FAULT, "NAME", 0,                                              \
-            "Let the run with DBO misbehave so: NAME or NAME:rank=1,us=200; dbo faults lists " \
-            "them",                                                                            \
-            1                                                                                  \
+/* "fiber", "thread". */
+const char *dbo_executor_words(size_t index);
+const char *dbo_fault_words(size_t index);
+/* `take` of the rows below; `at` is the dbo_script_arguments. */
+dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err);
+dbo_status dbo_script_take_executor(void *at, const char *text, dbo_error *err);
+dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
+
+#define DBO_SCRIPT_ARGUMENT(type, is_required)                                         \
+    {                                                                                  \
+        "SCRIPT", .help = "a script", .kind = DBO_CLI_SCRIPT, .required = is_required, \
+                  .at = offsetof(type, script.path)                                    \
     }
 
-/* For argp's parser: takes the options above and the script. EINVAL with arguments->err set,
- * ARGP_ERR_UNKNOWN for everything else. */
-error_t dbo_script_option(dbo_script_arguments *arguments, int key, char *arg);
+#define DBO_SCRIPT_OPTIONS(type)                                                                \
+    {"set",                                                                                     \
+     "KEY=VALUE",                                                                               \
+     .kind = DBO_CLI_TAKEN,                                                                     \
+     .take = dbo_script_take_set,                                                               \
+     .at = offsetof(type, script),                                                              \
+     .example = "nodes=4",                                                                      \
+     .help = "Override a key of the experiment; KEY may lead inside: batch.num_tokens, "        \
+             "model.layers, hardware.sms, costs.D, or be written as in vLLM: "                  \
+             "parallel_config.enable_dbo. As often as wanted"},                                 \
+        {"executor",                                                                            \
+         "KIND",                                                                                \
+         .kind = DBO_CLI_TAKEN,                                                                 \
+         .take = dbo_script_take_executor,                                                      \
+         .at = offsetof(type, script),                                                          \
+         .words = dbo_executor_words,                                                           \
+         .usual = "fiber",                                                                      \
+         .help = "What ubatches run in: fiber or thread"},                                      \
+    {                                                                                           \
+        "fault", "NAME",                                                                        \
+            .kind = DBO_CLI_TAKEN, .take = dbo_script_take_fault, .at = offsetof(type, script), \
+            .words = dbo_fault_words,                                                           \
+            .help = "Let the run with DBO misbehave so: NAME or NAME:rank=1,us=200; dbo "       \
+                    "faults lists them"                                                         \
+    }
 
-/* Loads the script; what it prints goes to `print_to`. `command` is for the sentence when there is
- * no script. False: a sentence was printed and *code is the exit code. */
-bool dbo_script_load(const dbo_script_arguments *arguments, const char *command, FILE *print_to,
-                     dbo_experiment *experiment, int *code);
+/* Finds the script (script_path.h) and looks whether an output would replace it. */
+dbo_status dbo_script_find_input(dbo_script_arguments *arguments, const dbo_cli *cli,
+                                 dbo_error *err);
+
+/* Loads the script; what it prints goes to `print_to`: stderr when stdout is a document's. */
+dbo_status dbo_script_load(const dbo_script_arguments *arguments, FILE *print_to,
+                           const dbo_cli *cli, dbo_experiment *experiment, dbo_error *err);
 
 #endif

@@ -5,30 +5,36 @@
  * (a lock-free one is as good in a handler); whoever wrote half a file removes it on the way out.
  *
  * A signal that comes just before a read that blocks would not interrupt it. So from the first one
- * on an alarm rings every second, which ends any such call.
+ * on an alarm rings twenty times a second, which ends any such call.
  */
 #include "app/cli.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static atomic_int interrupted; /* the number of the first signal */
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch lock-free atomics only");
+
+static void ring(void)
+{
+    const struct timeval often = {.tv_usec = 50000};
+    (void)setitimer(ITIMER_REAL, &(struct itimerval){often, often}, NULL);
+}
 
 static void on_signal(int number)
 {
     int none = 0;
     if (!atomic_compare_exchange_strong(&interrupted, &none, number))
         _exit(128 + number);
-    alarm(1);
+    ring();
 }
 
 static void on_alarm(int number)
 {
-    (void)number;
-    alarm(1);
+    (void)number; /* what it interrupts is what it is for */
 }
 
 void dbo_cli_catch_signals(void)

@@ -4,6 +4,8 @@
 # machine may be busy, and sanitizers are slow.
 enable_testing()
 set(dbo_test_timeout 300)
+# Scripts are this tree's, whatever is installed on the machine.
+set(dbo_own_scripts "XDG_DATA_HOME=/nowhere;XDG_DATA_DIRS=/nowhere")
 pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)
 # What several tests share is in tests/support.
 file(GLOB test_support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.c)
@@ -42,7 +44,8 @@ function(dbo_test room source)
     target_compile_definitions(${stem} PRIVATE DBO_PROGRAM="$<TARGET_FILE:dbo>")
   endif()
   add_test(NAME ${name} COMMAND ${stem})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${dbo_test_timeout})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${dbo_test_timeout}
+                       ENVIRONMENT "${dbo_own_scripts}")
   if(name MATCHES "_long$")
     set_tests_properties(${name} PROPERTIES TIMEOUT 1200 LABELS long)
   endif()
@@ -160,7 +163,8 @@ endforeach()
 if(TARGET dbo)
   add_test(NAME docs COMMAND sh tests/app/docs.sh check ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(docs PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+  set_tests_properties(docs PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout}
+                       ENVIRONMENT "${dbo_own_scripts}")
   add_test(NAME map COMMAND sh tests/app/map.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(map PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})

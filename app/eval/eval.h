@@ -40,7 +40,4 @@ dbo_status dbo_eval(const char *kind, const dbo_json_value *file, const dbo_eval
 /* The name of kind `index`, NULL past the end. */
 const char *dbo_eval_kind_name(size_t index);
 
-/* The subcommand; argv[0] is "eval". Returns the exit code. */
-int dbo_command_eval(int argc, char **argv);
-
 #endif

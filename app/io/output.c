@@ -1,11 +1,18 @@
-/* output.c: temporary file, fsync, rename (output.h). */
+/* output.c: temporary file, fsync, rename (output.h).
+ *
+ * The temporary file is locked as long as its writer lives. One that is not was left behind by a
+ * writer that was killed, and whoever writes the same output next removes it. A stream of our own
+ * above the descriptor keeps the reason of the first write that fails, and fails once cancelled.
+ */
 #include "app/io/output.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,30 +61,108 @@ bool dbo_output_names_stdout(const char *path)
     return !is_sink && named.st_dev == out.st_dev && named.st_ino == out.st_ino;
 }
 
-/* Opens the temporary file beside the real target. */
-static int open_beside(dbo_output *output)
+/* ---- temporary files ---- */
+
+#define MARK   ".dbo-" /* PATH.dbo-XXXXXX: no name that anybody else would give */
+#define RANDOM "XXXXXX"
+
+/* A regular file of mine that nobody has locked: its writer is no more. Between opening it and
+ * locking it, it may have got its real name; then the entry is another file, or none. */
+static bool is_left_behind(int folder, const char *name, int fd)
 {
-    int written = snprintf(output->temporary, sizeof output->temporary, "%s.XXXXXX", output->path);
-    if (written < 0 || (size_t)written >= sizeof output->temporary) {
-        output->temporary[0] = '\0';
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    int fd = mkstemp(output->temporary);
-    if (fd < 0)
-        output->temporary[0] = '\0';
-    return fd;
+    struct stat opened, named;
+    return fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && opened.st_uid == geteuid() &&
+           flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+           fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           named.st_ino == opened.st_ino && named.st_dev == opened.st_dev;
 }
 
-dbo_status dbo_output_open(dbo_output *output, const char *path, dbo_error *err)
+static void remove_left_behind(const char *path)
 {
-    *output = (dbo_output){0};
-    if (dbo_output_names_stdout(path)) {
-        output->is_stdout = true;
-        output->file = stdout;
-        return DBO_OK;
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t length = strlen(base);
+    snprintf(folder, sizeof folder, "%.*s.", (int)(base - path), path);
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return;
+    for (const struct dirent *entry; (entry = readdir(entries));) {
+        const char *name = entry->d_name;
+        if (strlen(name) != length + strlen(MARK RANDOM) || strncmp(name, base, length) != 0 ||
+            strncmp(name + length, MARK, strlen(MARK)) != 0)
+            continue;
+        int fd = openat(dirfd(entries), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0 && is_left_behind(dirfd(entries), name, fd))
+            unlinkat(dirfd(entries), name, 0);
+        if (fd >= 0)
+            close(fd);
     }
+    closedir(entries);
+}
+
+/* Opens and locks the temporary file beside the real target. Somebody may have taken it for one
+ * that was left behind before it was locked: then there is another. */
+static int open_beside(dbo_output *output)
+{
+    struct stat mine;
+    char *name = output->temporary;
+    remove_left_behind(output->path);
+    for (;;) {
+        int written = snprintf(name, sizeof output->temporary, "%s" MARK RANDOM, output->path);
+        errno = ENAMETOOLONG;
+        int fd = (size_t)written < sizeof output->temporary ? mkostemp(name, O_CLOEXEC) : -1;
+        if (fd < 0) {
+            name[0] = '\0';
+            return -1;
+        }
+        (void)flock(fd, LOCK_EX); /* a file system without locks: then nobody removes, either */
+        if (fstat(fd, &mine) != 0 || mine.st_nlink > 0)
+            return fd;
+        close(fd);
+    }
+}
+
+/* ---- the stream ---- */
+
+static ssize_t put(void *cookie, const char *bytes, size_t count)
+{
+    dbo_output *output = cookie;
+    size_t done = 0;
+    while (done < count && output->reason == 0) {
+        if (output->cancelled && output->cancelled(NULL)) {
+            output->reason = EINTR;
+            break;
+        }
+        ssize_t written = write(output->fd, bytes + done, count - done);
+        if (written >= 0)
+            done += (size_t)written;
+        else if (errno != EINTR)
+            output->reason = errno;
+    }
+    return (ssize_t)done; /* fewer than asked for is a failure */
+}
+
+static dbo_status open_stream(dbo_output *output, dbo_error *err)
+{
+    output->file = fopencookie(output, "wb", (cookie_io_functions_t){.write = put});
+    if (!output->file) {
+        dbo_output_discard(output);
+        return dbo_fail_memory(err, "an output");
+    }
+    (void)setvbuf(output->file, NULL, _IOFBF, 1u << 16);
+    return DBO_OK;
+}
+
+dbo_status dbo_output_open(dbo_output *output, const char *path, bool (*cancelled)(void *unused),
+                           dbo_error *err)
+{
     struct stat existing;
+    *output = (dbo_output){.fd = -1, .cancelled = cancelled};
+    if (dbo_output_names_stdout(path)) {
+        (void)fflush(stdout);
+        output->fd = STDOUT_FILENO;
+        return open_stream(output, err);
+    }
     bool exists = stat(path, &existing) == 0;
     if (exists && S_ISDIR(existing.st_mode))
         return fail(path, EISDIR, err);
@@ -85,30 +170,20 @@ dbo_status dbo_output_open(dbo_output *output, const char *path, dbo_error *err)
     if (length >= sizeof output->path)
         return fail(path, ENAMETOOLONG, err);
     memcpy(output->path, path, length + 1);
-    int fd = -1;
+    output->mode = exists ? existing.st_mode & 0777 : new_file_mode();
     if (exists && !S_ISREG(existing.st_mode)) {
-        fd = open(path, O_WRONLY | O_CLOEXEC);
+        output->fd = open(path, O_WRONLY | O_CLOEXEC);
     } else if (exists && access(path, W_OK) != 0) {
         return fail(path, errno, err); /* a file made read-only is not replaced behind its owner */
     } else {
         if (!follow_links(output->path)) /* what a link points to is replaced, not the link */
             return fail(path, errno, err);
-        fd = open_beside(output);
+        output->fd = open_beside(output);
     }
-    if (fd < 0)
-        return fail(path, errno, err);
-    output->file = fdopen(fd, "wb");
-    bool ready = output->file != NULL;
-    if (ready && output->temporary[0])
-        ready = fchmod(fd, exists ? existing.st_mode & 0777 : new_file_mode()) == 0;
-    if (ready)
-        return DBO_OK;
-    int reason = errno;
-    if (!output->file)
-        close(fd);
-    dbo_output_discard(output);
-    return fail(path, reason, err);
+    return output->fd < 0 ? fail(path, errno, err) : open_stream(output, err);
 }
+
+/* ---- the end ---- */
 
 /* A pipe whose reader has gone says so also long after the write that failed. */
 static bool has_reader(int fd)
@@ -130,34 +205,28 @@ dbo_status dbo_output_flush_stdout(dbo_error *err)
     return dbo_fail(err, DBO_IO, NULL, "cannot write all of the output");
 }
 
+/* The first reason why it could not be written; 0: all is well. */
+static int finish(dbo_output *output)
+{
+    bool renames = output->temporary[0] != '\0';
+    if (fflush(output->file) != 0 || output->reason != 0)
+        return output->reason ? output->reason : EIO;
+    if (renames && (fchmod(output->fd, output->mode) != 0 || fsync(output->fd) != 0))
+        return errno;
+    if (renames && rename(output->temporary, output->path) != 0)
+        return errno;
+    output->temporary[0] = '\0';
+    return 0;
+}
+
 dbo_status dbo_output_commit(dbo_output *output, dbo_error *err)
 {
-    FILE *file = output->file;
-    if (output->is_stdout) {
-        output->file = NULL;
-        return dbo_output_flush_stdout(err);
-    }
-    bool bad = fflush(file) != 0 || ferror(file);
-    int reason = errno ? errno : EIO;
-    if (!bad && output->temporary[0] && fsync(fileno(file)) != 0) {
-        bad = true;
-        reason = errno;
-    }
-    output->file = NULL;
-    if (fclose(file) != 0 && !bad) {
-        bad = true;
-        reason = errno;
-    }
-    if (!bad && output->temporary[0] && rename(output->temporary, output->path) != 0) {
-        bad = true;
-        reason = errno;
-    }
-    if (bad && output->temporary[0])
-        unlink(output->temporary);
-    output->temporary[0] = '\0';
-    if (!bad)
+    int reason = finish(output);
+    bool is_stdout = output->fd == STDOUT_FILENO;
+    dbo_output_discard(output);
+    if (reason == 0 || (is_stdout && reason == EPIPE))
         return DBO_OK;
-    return fail(output->path, reason, err);
+    return fail(is_stdout ? "the output" : output->path, reason, err);
 }
 
 bool dbo_output_is_same(const dbo_output *a, const dbo_output *b)
@@ -181,9 +250,14 @@ bool dbo_output_is_same(const dbo_output *a, const dbo_output *b)
 
 void dbo_output_discard(dbo_output *output)
 {
-    if (output->file && !output->is_stdout)
+    if (output->reason == 0)
+        output->reason = ECANCELED; /* what is not written yet never is */
+    if (output->file)
         (void)fclose(output->file);
     output->file = NULL;
+    if (output->fd > STDERR_FILENO)
+        (void)close(output->fd);
+    output->fd = -1;
     if (output->temporary[0])
         unlink(output->temporary);
     output->temporary[0] = '\0';

@@ -1,19 +1,16 @@
 /* lua_load.c: runs a script in a sandbox of its own and takes the experiment out (lua_load.h). */
 #include "app/lua/lua_load.h"
 
+#include "app/io/script_path.h"
 #include "app/lua/lua_read.h"
 
 #include <lauxlib.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* What the set-up needs; it runs as a Lua C function because it allocates in the state. */
 typedef struct dbo_set_up {
     const char *script;
     const dbo_load_options *options;
-    char program[PATH_MAX]; /* the folder of the running command, or "" */
 } dbo_set_up;
 
 static void add_folder(lua_State *L, const char *folder, const char *below)
@@ -29,14 +26,14 @@ static int set_up(lua_State *L)
     const dbo_set_up *with = lua_touserdata(L, 1);
     const char *slash = strrchr(with->script, '/');
     const char *own = ".";
+    char folder[PATH_MAX];
     if (slash)
         own = lua_pushlstring(L, with->script, (size_t)(slash - with->script));
     lua_newtable(L);
     add_folder(L, own, "");
     add_folder(L, own, "/..");
-    add_folder(L, getenv("DBO_SCRIPTS_DIR"), "");
-    add_folder(L, DBO_SOURCE_DIR, "/scripts");
-    add_folder(L, with->program, "/../share/dbo/scripts");
+    for (size_t i = 0; dbo_script_folder(i, folder); i++)
+        add_folder(L, folder, "");
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_FOLDERS);
 
     lua_newtable(L);
@@ -52,15 +49,6 @@ static int set_up(lua_State *L)
     lua_pushcfunction(L, dbo_lua_open);
     lua_call(L, 0, 0);
     return 0;
-}
-
-static void find_program(char folder[PATH_MAX])
-{
-    ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
-    folder[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = '\0';
 }
 
 static dbo_status check_sets(const dbo_load_options *options, dbo_error *err)
@@ -104,7 +92,6 @@ dbo_status dbo_experiment_load(dbo_experiment *out, const char *path,
     dbo_status status = DBO_OK;
     dbo_set_up with = {.script = path, .options = options ? options : &none};
     DBO_TRY(check_sets(with.options, err));
-    find_program(with.program);
     dbo_sandbox *box = dbo_sandbox_create(&with.options->limits, err);
     if (!box)
         return err ? err->status : DBO_NO_MEMORY;

@@ -2,8 +2,7 @@
  *
  * A script returns what dbo.experiment { ... } gives. Names of models and hardware are files of
  * folders that are looked in, in this order: the script's own, the one above it (so that
- * scripts/workloads finds scripts/models), $DBO_SCRIPTS_DIR, the scripts of the source tree that
- * dbo was built from, and share/dbo/scripts beside the installed command.
+ * scripts/workloads finds scripts/models), and those of script_path.h.
  *
  *     dbo_experiment experiment;
  *     dbo_load_options options = {.sets = sets, .num_sets = n};

@@ -33,9 +33,8 @@ dbo_fault_text dbo_fault_text_of(dbo_fault_id id);
 /* "order, rows": what comes of it. */
 void dbo_fault_outcome_text(uint32_t outcome, dbo_strbuf *out);
 
-/* Where the scene of a fault ("NAME" or "NAME:rank=1") is: below scripts/ of the working directory,
- * in $DBO_SCRIPTS_DIR, in the scripts of the source tree that dbo was built from, in
- * share/dbo/scripts beside the installed command. */
+/* Where the scene of a fault ("NAME" or "NAME:rank=1") is: in the first folder of script_path.h
+ * that has it. */
 dbo_status dbo_fault_scene(const char *fault, char *out, size_t size, dbo_error *err);
 /* What the scene says of itself in its first comment, as a paragraph; nothing if it is not there.
  */

@@ -1,4 +1,4 @@
-/* show.h: what an engine's step consists of, as tables: `dbo show WHAT SCRIPT`.
+/* show.h: what an engine's step consists of, as tables: `dbo show PART SCRIPT`.
  *
  * Each function appends one subject of a simulated step to `out`: plain text, no colours. Ranks
  * that are alike are one column or one block; `rank` of the outcome stands for its like. A failed

@@ -26,12 +26,18 @@ expect() {
 }
 
 cd "$(mktemp -d)" || exit 2
-touch decode.lua
+ln -s "$dbo" dbo
+PATH=$PWD:$PATH
+export XDG_DATA_HOME=$PWD/home
+mkdir -p home/dbo/scripts/mine
+touch decode.lua home/dbo/scripts/mine/dec-of-mine.lua
 expect "run" dbo r
 expect "show" dbo sh
 expect "slices" dbo show sl
-expect "decode.lua" dbo show slices dec
-expect "decode.lua" dbo run d
+expect "dec-of-mine decode.lua" dbo show slices dec
+expect "dec-of-mine decode.lua" dbo run --set nodes=4 --executor fiber dec
+expect "deepseek-v3-decode deepseek-v3-prefill" dbo check deepseek-v3
+expect "late-rank" dbo --ascii run --color never late-r
 expect "--executor" dbo run --ex
 expect "thread" dbo run --executor t
 expect "--in" dbo eval --in
@@ -45,6 +51,10 @@ expect "late-rank" dbo run --fault = late
 expect "fiber" dbo run --executor = f
 expect "fiber thread" dbo run --executor =
 expect "--json" dbo faults --js
+expect "decode.lua" dbo check --program deco
+expect "handoff sim check" dbo bench ""
+expect "auto always never" dbo run --color ""
+expect "--names" dbo scripts --na
 expect "run" dbo help ru
 expect "bash" dbo completion b
 expect "" dbo run --nothing
@@ -62,9 +72,16 @@ for fault in $faults; do
 done
 
 # Every option of every command is offered.
-for command in $(complete_words dbo '' | tr ' ' '\n' | grep -vE '^(help|--)'); do
+commands=$(complete_words dbo '')
+[ "$(echo "$commands" | wc -w)" -ge 11 ] || {
+    echo "commands are completed by '$commands'"
+    failures=$((failures + 1))
+}
+options=0
+for command in $commands; do
     offered=" $(complete_words dbo "$command" --) "
     for option in $("$dbo" help "$command" | grep -oE '^ .{0,6}--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+        options=$((options + 1))
         case $offered in
         *" $option "*) ;;
         *)
@@ -74,4 +91,8 @@ for command in $(complete_words dbo '' | tr ' ' '\n' | grep -vE '^(help|--)'); d
         esac
     done
 done
+[ "$options" -ge 70 ] || {
+    echo "only $options options were found in the helps"
+    failures=$((failures + 1))
+}
 [ "$failures" -eq 0 ]

@@ -143,9 +143,9 @@ static void output_that_cannot_be_written_is_said(void **state)
 {
     (void)state;
     write_script(EXPERIMENT MODEL BATCH);
-    expect_sentence("dbo run t.lua >/dev/full", 1,
+    expect_sentence("dbo run t.lua >/dev/full", 2,
                     "cannot write the output: No space left on device");
-    expect_sentence("dbo run t.lua --json /dev/full", 1,
+    expect_sentence("dbo run t.lua --json /dev/full", 2,
                     "cannot write /dev/full: No space left on device");
     expect_sentence("dbo run t.lua --json /no/folder/x.json", 2,
                     "cannot write /no/folder/x.json: No such file or directory");

@@ -190,7 +190,7 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo bench sim --json missing/f", 2, "cannot write missing/f");
     expect_sentence("dbo bench handoff --runs 3", 2,
                     "--runs is of bench sim and bench check, not of handoff");
-    expect_sentence("dbo bench check --ranks 8", 2, "--model and --ranks are of bench sim");
+    expect_sentence("dbo bench check --ranks 8", 2, "--ranks is of bench sim, not of check");
     expect_sentence("dbo bench sim-once </dev/null", 2, "sim-once");
 }
 

@@ -12,7 +12,7 @@
     "enable_expert_parallel = true,\n"                                                   \
     "batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n"
 
-/* ---- a standard output that fails: 1, whatever the command ---- */
+/* ---- a standard output that fails: 2, whatever the command ---- */
 
 static void every_command_says_that_its_output_failed(void **state)
 {
@@ -41,6 +41,10 @@ static void every_command_says_that_its_output_failed(void **state)
         "dbo bench handoff",
         "dbo bench handoff --json -",
         "dbo doctor",
+        "dbo faults",
+        "dbo faults --json -",
+        "dbo scripts",
+        "dbo help",
         "dbo explain",
         "dbo explain ubatch",
         "dbo completion bash",
@@ -54,9 +58,9 @@ static void every_command_says_that_its_output_failed(void **state)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char line[160];
         snprintf(line, sizeof line, "%s >/dev/full", commands[i]);
-        expect_sentence(line, 1, "cannot write ");
+        expect_sentence(line, 2, "cannot write ");
         snprintf(line, sizeof line, "%s >&-", commands[i]);
-        expect_sentence(line, 1, "cannot write ");
+        expect_sentence(line, 2, "cannot write ");
         snprintf(line, sizeof line, "(%s; echo $? >code) | true; exit $(cat code)", commands[i]);
         if (run(line) != 0 || complained[0])
             fail_msg("%s | true: %s", commands[i], complained);
@@ -175,7 +179,7 @@ static void a_file_that_may_not_grow_is_a_sentence(void **state)
 {
     (void)state;
     put_file("t.lua", EXPERIMENT);
-    expect_sentence("ulimit -f 1; dbo run t.lua --trace trace.json", 1,
+    expect_sentence("ulimit -f 1; dbo run t.lua --trace trace.json", 2,
                     "trace.json: File too large");
     assert_int_equal(count_files("trace.json"), 0);
 }

@@ -1,5 +1,6 @@
 /* test_eval.c: `dbo eval` on cases that are wrong: missing keys, other types, noise; and its exit
  * codes. */
+#include "app/commands.h"
 #include "app/eval/eval.h"
 #include "core/base/prng.h"
 #include "lab/files/json.h"
@@ -242,7 +243,7 @@ static int run_command(const char *const *arguments, const char *input)
         (void)dup2(fileno(file), STDIN_FILENO);
         (void)dup2(null, STDOUT_FILENO);
         (void)dup2(null, STDERR_FILENO);
-        _exit(dbo_command_eval(argc, argv));
+        _exit(dbo_cli_run(&dbo_command_eval, argc, argv));
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);

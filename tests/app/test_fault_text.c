@@ -104,7 +104,7 @@ static void the_command_prints_and_writes(void **state)
     assert_string_equal(printed, "vote-skip: order\n");
     assert_int_equal(run("COLUMNS=60 dbo explain no-comm-wait | wc -L"), 0);
     assert_in_range(atoi(printed), 50, 130); /* the path of the scene is as long as it is */
-    expect_sentence("dbo faults no-comm-wait", 2, "faults takes no arguments, at no-comm-wait");
+    expect_sentence("dbo faults no-comm-wait", 2, "faults takes no arguments, not 'no-comm-wait'");
     expect_sentence("dbo faults --json /no/folder/f.json", 2, "cannot write /no/folder/f.json");
     expect_sentence("dbo explain no-com-wait", 2, "did you mean 'no-comm-wait'?");
     expect_sentence("dbo explain no-com-wait:rank=1", 2, "did you mean 'no-comm-wait'?");

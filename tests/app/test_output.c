@@ -16,7 +16,7 @@ static void write_file(const char *path, const char *text)
 {
     dbo_output output;
     dbo_error err = {0};
-    if (dbo_output_open(&output, path, &err) != DBO_OK)
+    if (dbo_output_open(&output, path, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
     fputs(text, output.file);
     assert_int_equal(dbo_output_commit(&output, &err), DBO_OK);
@@ -46,7 +46,7 @@ static void commit_replaces_and_discard_leaves(void **state)
     assert_int_equal(after.st_mode, before.st_mode);
 
     dbo_output output;
-    assert_int_equal(dbo_output_open(&output, path, NULL), DBO_OK);
+    assert_int_equal(dbo_output_open(&output, path, NULL, NULL), DBO_OK);
     fputs("third", output.file);
     expect_text(path, "second"); /* not touched while it is being written */
     dbo_output_discard(&output);
@@ -76,11 +76,11 @@ static void failures_are_sentences(void **state)
     (void)state;
     dbo_output output;
     dbo_error err = {0};
-    assert_int_equal(dbo_output_open(&output, "/no/such/folder/x", &err), DBO_IO);
+    assert_int_equal(dbo_output_open(&output, "/no/such/folder/x", NULL, &err), DBO_IO);
     assert_string_equal(err.message, "cannot write /no/such/folder/x: No such file or directory");
-    assert_int_equal(dbo_output_open(&output, folder, &err), DBO_IO);
+    assert_int_equal(dbo_output_open(&output, folder, NULL, &err), DBO_IO);
     assert_non_null(strstr(err.message, "Is a directory"));
-    assert_int_equal(dbo_output_open(&output, "/dev/full", &err), DBO_OK);
+    assert_int_equal(dbo_output_open(&output, "/dev/full", NULL, &err), DBO_OK);
     fputs("x", output.file);
     assert_int_equal(dbo_output_commit(&output, &err), DBO_IO);
     assert_string_equal(err.message, "cannot write /dev/full: No space left on device");

@@ -152,7 +152,7 @@ static void put_arrows(dbo_tj_writer *w, const dbo_span *span)
 static void put_spans(dbo_tj_writer *w)
 {
     const dbo_trace *trace = w->run->trace;
-    for (uint64_t i = 0; i < trace->num_spans; i++) {
+    for (uint64_t i = 0; i < trace->num_spans && !ferror(w->file); i++) {
         const dbo_span *span = dbo_trace_span(trace, i);
         if (!dbo_tj_is_mine(w, span))
             continue;
@@ -219,7 +219,7 @@ bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FIL
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
     for (uint32_t r = 0; r < num_runs; r++) {
         w.run = &runs[r];
-        for (uint32_t i = 0; i < w.run->num_ranks; i++) {
+        for (uint32_t i = 0; i < w.run->num_ranks && !ferror(file); i++) {
             w.rank = w.run->ranks ? w.run->ranks[i] : i;
             w.pid++;
             look_around(&w);

@@ -39,7 +39,8 @@ typedef struct dbo_trace_json_run {
     const dbo_findings *findings; /* about this run, or NULL */
 } dbo_trace_json_run;
 
-/* A failed write is the file's: ask ferror. False: there was no memory for a name. */
+/* Ends at a write that fails, which is the file's: ask ferror. False: there was no memory for a
+ * name. */
 bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file);
 
 #endif

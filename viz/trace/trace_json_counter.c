@@ -70,7 +70,7 @@ void dbo_tj_put_counters(dbo_tj_writer *w)
             int64_t ns = w->tracks[number].used ? next_change_ns(w, &w->cursors[number]) : NEVER_NS;
             now_ns = ns < now_ns ? ns : now_ns;
         }
-        if (now_ns == NEVER_NS)
+        if (now_ns == NEVER_NS || ferror(w->file))
             return;
         change(w, now_ns, &asked, &bytes);
         int64_t sms = w->run->sms > 0 && asked > w->run->sms ? w->run->sms : asked;

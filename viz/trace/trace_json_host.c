@@ -119,7 +119,7 @@ void dbo_tj_put_host(dbo_tj_writer *w)
     const dbo_trace *trace = w->run->trace;
     host h = {.holder = DBO_MARK_MAIN};
     uint64_t issued = 0;
-    for (uint64_t i = 0; i <= trace->num_marks; i++) {
+    for (uint64_t i = 0; i <= trace->num_marks && !ferror(w->file); i++) {
         for (; issued < trace->num_issues && dbo_trace_issue(trace, issued)->marks <= i; issued++)
             put_issue(w, &h, dbo_trace_issue(trace, issued));
         if (i < trace->num_marks && dbo_trace_mark(trace, i)->rank == w->rank)

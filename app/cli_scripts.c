@@ -1,0 +1,89 @@
+/* cli_scripts.c: `dbo scripts`: the scripts that can be named instead of their path. */
+#include "app/cli.h"
+#include "app/io/script_path.h"
+#include "app/say/fault_text.h"
+#include "viz/text/wrap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct scripts_arguments {
+    bool names;
+} scripts_arguments;
+
+typedef struct listing {
+    bool names;
+    dbo_strbuf text;
+    char folder[PATH_MAX], kind[NAME_MAX + 1]; /* of the last row */
+} listing;
+
+/* The first that has a name is meant by it. */
+typedef struct first_of_name {
+    const dbo_script *script;
+    bool is_first;
+} first_of_name;
+
+static bool compare(void *self, const dbo_script *script)
+{
+    first_of_name *first = self;
+    if (strcmp(script->folder, first->script->folder) == 0)
+        return false;
+    first->is_first = first->is_first && strcmp(script->name, first->script->name) != 0;
+    return first->is_first;
+}
+
+static bool add(void *self, const dbo_script *script)
+{
+    listing *list = self;
+    first_of_name first = {script, true};
+    dbo_strbuf label, words;
+    dbo_script_each(compare, &first);
+    if (!first.is_first)
+        return true;
+    if (list->names) {
+        dbo_strbuf_printf(&list->text, "%s\n", script->name);
+        return true;
+    }
+    bool same_folder = strcmp(list->folder, script->folder) == 0;
+    if (!same_folder)
+        dbo_strbuf_printf(&list->text, "%s%s\n", list->folder[0] ? "\n" : "", script->folder);
+    if (!same_folder || strcmp(list->kind, script->kind) != 0)
+        dbo_strbuf_printf(&list->text, " %s\n", script->kind[0] ? script->kind : ".");
+    snprintf(list->folder, sizeof list->folder, "%s", script->folder);
+    snprintf(list->kind, sizeof list->kind, "%s", script->kind);
+    dbo_strbuf_init(&label);
+    dbo_strbuf_init(&words);
+    dbo_strbuf_printf(&label, "  %-30s ", script->name);
+    dbo_fault_scene_text(script->path, &words);
+    dbo_wrap(&list->text, dbo_strbuf_text(&label), dbo_strbuf_text(&words), dbo_cli_text_width());
+    dbo_strbuf_fini(&label);
+    dbo_strbuf_fini(&words);
+    return true;
+}
+
+static int scripts(dbo_cli *cli, void *given)
+{
+    dbo_error err = {0};
+    listing list = {.names = ((const scripts_arguments *)given)->names};
+    dbo_strbuf_init(&list.text);
+    dbo_script_each(add, &list);
+    return dbo_cli_end_with(dbo_cli_print(cli, &list.text, &err), &err);
+}
+
+const dbo_command dbo_command_scripts = {
+    "scripts",
+    "Predict:",
+    "The scripts that come with dbo, or are found by their name",
+    .help =
+        "List the scripts that can be given by their name instead of their path, and where they "
+        "are: below ./scripts, $DBO_SCRIPTS_DIR, dbo/scripts of $XDG_DATA_HOME and "
+        "$XDG_DATA_DIRS, and where dbo was installed. The first folder that has a name is "
+        "meant; a path that exists comes before any name.",
+    .examples = "  dbo scripts\n"
+                "  dbo run deepseek-v3-decode\n"
+                "  dbo run whatif/threshold\n",
+    .options = (const dbo_cli_option[]){{"names", .help = "Print the names alone, one a line",
+                                         .at = offsetof(scripts_arguments, names)},
+                                        {0}},
+    .bytes = sizeof(scripts_arguments),
+    .run = scripts};

@@ -1,0 +1,210 @@
+/* test_cli_table.c: what holds of every command and every option, walked by their tables: each is
+ * in the help, the manual page and the completions; an output that cannot be written has one exit
+ * code; a mistake that several commands can be given has one sentence. */
+#include "app/commands.h"
+#include "tests/support/command.h"
+
+#define EXPERIMENT                                                                       \
+    "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8, layers = 9,\n" \
+    "model = 'deepseek-v3', hardware = 'H800', enable_dbo = true,\n"                     \
+    "enable_expert_parallel = true,\n"                                                   \
+    "batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n"
+
+/* Lines that a command can be run with, its outputs aside. */
+static const char *const runnable[][2] = {
+    {"run", "t.lua"},
+    {"check", "t.lua --set layers=4"},
+    {"check", "--program p.json"},
+    {"check", "prints.lua"},
+    {"faults", ""},
+    {"bench", "handoff"},
+    {"bench", "sim --runs 1 --ranks 2"},
+};
+
+#define NUM_RUNNABLE (sizeof runnable / sizeof *runnable)
+
+static void put_inputs(void)
+{
+    put_file("t.lua", EXPERIMENT);
+    put_file("prints.lua", "local dbo = require 'dbo' local e = dbo.load('t.lua')\n"
+                           "dbo.run(e, { layers = 4 }) print('ran')\n");
+    assert_int_equal(run("dbo show program t.lua --json >p.json"), 0);
+}
+
+/* Calls `look` with each option of each command. */
+static void each_option(void (*look)(const dbo_command *command, const dbo_cli_option *option))
+{
+    const dbo_cli_option *option;
+    for (size_t i = 0; dbo_command_at(i); i++)
+        for (size_t k = 0; (option = dbo_cli_option_at(dbo_command_at(i), k)); k++)
+            look(dbo_command_at(i), option);
+}
+
+/* ---- one table ---- */
+
+static void expect_in(const char *line, const char *words)
+{
+    assert_int_equal(run(line), 0);
+    if (!strstr(printed, words))
+        fail_msg("%s does not have '%s'", line, words);
+}
+
+static char man[65536];
+
+static void is_described(const dbo_command *command, const dbo_cli_option *option)
+{
+    char line[128], words[128];
+    snprintf(line, sizeof line, "dbo help %s", command->name);
+    snprintf(words, sizeof words, " --%s%s%s ", option->name, option->value ? "=" : "",
+             option->value ? option->value : "");
+    expect_in(line, words);
+    snprintf(line, sizeof line, ".SS dbo %s\n", command->name);
+    const char *section = strstr(man, dbo_cli_is_shared(option) ? ".SH OPTIONS OF EVERY" : line);
+    assert_non_null(section);
+    const char *end = strstr(section + 1, "\n.S");
+    snprintf(words, sizeof words, "\\fB\\-\\-%s\\fR", option->name);
+    const char *found = strstr(section, words);
+    if (!found || (end && found > end))
+        fail_msg("the manual page has no --%s of %s", option->name, command->name);
+}
+
+static void every_option_is_in_help_and_man(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo help --man"), 0);
+    snprintf(man, sizeof man, "%s", printed);
+    assert_true(strlen(man) > 5000);
+    each_option(is_described);
+}
+
+static void is_completed(const dbo_command *command, const dbo_cli_option *option)
+{
+    char line[256], words[64];
+    snprintf(
+        line, sizeof line,
+        "dbo completion bash >c; bash -c '. ./c; COMP_WORDS=(dbo %s --%s); COMP_CWORD=2; _dbo; "
+        "printf \"%%s\\n\" \"${COMPREPLY[@]}\"'",
+        command->name, option->name);
+    snprintf(words, sizeof words, "--%s\n", option->name);
+    expect_in(line, words);
+}
+
+static void every_option_is_completed(void **state)
+{
+    (void)state;
+    if (run("command -v bash") != 0)
+        skip();
+    each_option(is_completed);
+}
+
+/* ---- outputs ---- */
+
+static uint32_t num_outputs;
+
+static void output_fails_alike(const dbo_command *command, const dbo_cli_option *option)
+{
+    static const char *const paths[][2] = {
+        {"/dev/full", "cannot write /dev/full: No space left on device"},
+        {"/no/folder/x.json", "cannot write /no/folder/x.json: No such file or directory"},
+        {".", "cannot write .: Is a directory"},
+        {"''", "needs the name of a file"},
+        {"loop", "cannot write loop: Too many levels of symbolic links"},
+    };
+    uint32_t lines = 0;
+    if (option->kind != DBO_CLI_OUTPUT)
+        return;
+    num_outputs++;
+    for (size_t i = 0; i < NUM_RUNNABLE; i++) {
+        bool of_runs = strcmp(runnable[i][1], "prints.lua") == 0 || strstr(runnable[i][1], "prog");
+        if (strcmp(runnable[i][0], command->name) != 0 ||
+            (of_runs && strcmp(option->name, "json") != 0))
+            continue;
+        lines++;
+        for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
+            char line[256];
+            snprintf(line, sizeof line, "dbo %s %s --%s %s", command->name, runnable[i][1],
+                     option->name, paths[k][0]);
+            expect_sentence(line, 2, paths[k][1]);
+        }
+    }
+    if (lines == 0)
+        fail_msg("no line runs %s, whose --%s is an output", command->name, option->name);
+}
+
+static void outputs_that_fail_are_2_everywhere(void **state)
+{
+    (void)state;
+    put_inputs();
+    assert_int_equal(run("ln -sf loop loop"), 0);
+    each_option(output_fails_alike);
+    assert_in_range(num_outputs, 6, 100);
+    assert_int_equal(run("rm loop"), 0);
+}
+
+/* ---- one mistake, one sentence ---- */
+
+/* Both lines fail with the same words and code. */
+static void expect_alike(const char *one, const char *other, int code, const char *sentence)
+{
+    char said[sizeof complained];
+    expect_sentence(one, code, sentence);
+    snprintf(said, sizeof said, "%s", complained);
+    expect_sentence(other, code, sentence);
+    assert_string_equal(complained, said);
+}
+
+static void the_same_mistake_is_said_alike(void **state)
+{
+    (void)state;
+    put_inputs();
+    expect_alike("dbo run t.lua --layers 9:10", "dbo show program t.lua --layer 10", 2,
+                 "there is no layer 10: 9 run, from 0 to 8");
+    expect_alike("dbo run t.lua --set nodes", "dbo check t.lua --set nodes", 2,
+                 "--set nodes is not KEY=VALUE");
+    expect_alike("dbo run nowhere", "dbo show vote nowhere", 2,
+                 "cannot read nowhere: No such file");
+    expect_alike("dbo run t.lua --executor threads", "dbo eval veto --in x --executor threads", 2,
+                 "--executor is fiber or thread, not 'threads'");
+    expect_alike("dbo run prints.lua --trace x", "dbo run prints.lua --trace x", 2,
+                 "there is nothing for --trace");
+    expect_alike("dbo run t.lua --fault vote-skipp", "dbo check --fault vote-skipp", 2,
+                 "did you mean");
+    expect_alike("dbo run t.lua --json t.lua", "dbo check t.lua --json t.lua", 2,
+                 "--json would replace t.lua, which is read");
+    expect_alike("dbo bench sim --model /nowhere --ranks 2", "dbo bench sim --model /nowhere", 2,
+                 "/nowhere");
+    expect_sentence("dbo bench sim --model p.json --json p.json", 2, "--json would replace p.json");
+    expect_sentence("dbo check --program p.json --json p.json", 2, "--json would replace p.json");
+}
+
+static void too_many_words_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; dbo_command_at(i); i++) {
+        const dbo_command *command = dbo_command_at(i);
+        const dbo_cli_option *row = command->arguments;
+        char line[128];
+        int length = snprintf(line, sizeof line, "dbo %s", command->name);
+        for (; row && row->name; row++)
+            length += snprintf(line + length, sizeof line - (size_t)length, " %s",
+                               row->words ? row->words(0) : "t.lua");
+        snprintf(line + length, sizeof line - (size_t)length, " more");
+        if (!row || !row[-1].many)
+            expect_sentence(line, 2, row ? " too many" : " takes no arguments, not 'more'");
+    }
+    expect_sentence("dbo help run x", 2, "x is one command too many");
+    expect_sentence("dbo --man help run", 2, "unknown option '--man'");
+    expect_sentence("dbo help --man run", 2, "--man is of all commands together");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_option_is_in_help_and_man),
+        cmocka_unit_test(every_option_is_completed),
+        cmocka_unit_test(outputs_that_fail_are_2_everywhere),
+        cmocka_unit_test(the_same_mistake_is_said_alike),
+        cmocka_unit_test(too_many_words_are_refused),
+    };
+    return cmocka_run_group_tests_name("cli_table", tests, make_folder, remove_folder);
+}
