@@ -336,10 +336,6 @@ static void limits(void **state)
     assert_int_equal(o.programs[0].num, DBO_PROTOCOL_MAX_CODES);
     const dbo_program wide = {.num_ubatches = 5};
     assert_int_equal(dbo_protocol_from_program(&o, &wide, &err), DBO_LIMIT);
-    for (uint32_t i = 0; i < DBO_PROTOCOL_MUTANT_COUNT; i++)
-        for (uint32_t k = 0; k < i; k++)
-            assert_string_not_equal(dbo_protocol_mutant_name((dbo_protocol_mutant)i),
-                                    dbo_protocol_mutant_name((dbo_protocol_mutant)k));
     dbo_protocol_result_fini(&r);
     dbo_protocol_result_fini(&r);
 }

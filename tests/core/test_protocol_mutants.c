@@ -1,6 +1,7 @@
 /* test_protocol_mutants.c: each wrong step of the thread executor's protocol is found, or is
  * harmless for a reason that is written down; and the decisions that are made wrong are the
  * product's. */
+#include "tests/support/protocol_mutants.h"
 #include "tests/support/protocol_scenes.h"
 
 #include <setjmp.h>
@@ -60,92 +61,109 @@ static dbo_protocol_options scene_of(scene_id id, dbo_status *status)
 
 /* Where the wrong step is found, and as what; nowhere: why it does no harm. */
 typedef struct verdict {
-    dbo_protocol_mutant mutant;
+    protocol_mutant_id mutant;
     uint32_t found_in;
     dbo_protocol_finding as;
     const char *harmless;
 } verdict;
 
 static const verdict verdicts[] = {
-    {DBO_PROTOCOL_LATE_CLEAR_LOCKED, 0, DBO_PROTOCOL_SOUND,
+    {MUTANT_LATE_CLEAR_LOCKED, 0, DBO_PROTOCOL_SOUND,
      "signal and clear are one critical section: nobody can signal between them"},
-    {DBO_PROTOCOL_GAP, 0, DBO_PROTOCOL_SOUND,
+    {MUTANT_GAP, 0, DBO_PROTOCOL_SOUND,
      "events are sticky: a signal that comes before the wait is found set by it"},
-    {DBO_PROTOCOL_KEEP_EVENT, YIELD, DBO_PROTOCOL_BATON, NULL},
-    {DBO_PROTOCOL_DROP_SIGNAL, YIELD & ~UNEVEN, DBO_PROTOCOL_DEADLOCK, NULL},
-    {DBO_PROTOCOL_DROP_WAKE, YIELD, DBO_PROTOCOL_LOST_WAKEUP, NULL},
-    {DBO_PROTOCOL_WAIT_FIRST, YIELD & ~UNEVEN, DBO_PROTOCOL_DEADLOCK, NULL},
-    {DBO_PROTOCOL_SIGNAL_PREVIOUS, THREE, DBO_PROTOCOL_ORDER, "of two, it is the next"},
-    {DBO_PROTOCOL_DROP_PASS_WATCH, IN(UNEVEN_2), DBO_PROTOCOL_HANG,
+    {MUTANT_KEEP_EVENT, YIELD, DBO_PROTOCOL_BATON, NULL},
+    {MUTANT_DROP_SIGNAL, YIELD & ~UNEVEN, DBO_PROTOCOL_DEADLOCK, NULL},
+    {MUTANT_DROP_WAKE, YIELD, DBO_PROTOCOL_LOST_WAKEUP, NULL},
+    {MUTANT_WAIT_FIRST, YIELD & ~UNEVEN, DBO_PROTOCOL_DEADLOCK, NULL},
+    {MUTANT_SIGNAL_PREVIOUS, THREE, DBO_PROTOCOL_ORDER, "of two, it is the next"},
+    {MUTANT_DROP_PASS_WATCH, IN(UNEVEN_2), DBO_PROTOCOL_HANG,
      "only a hand-off to one that has ended can be the last thing that happens"},
-    {DBO_PROTOCOL_DROP_ABORT_CHECK, 0, DBO_PROTOCOL_SOUND,
+    {MUTANT_DROP_ABORT_CHECK, 0, DBO_PROTOCOL_SOUND,
      "a released ubatch stays released: its wait ends at once, and those that it signals look and "
      "sleep on"},
-    {DBO_PROTOCOL_DROP_BATON_CHECK, 0, DBO_PROTOCOL_SOUND,
+    {MUTANT_DROP_BATON_CHECK, 0, DBO_PROTOCOL_SOUND,
      "there is one baton, and the ubatch that runs has taken it: what is checked never happens"},
-    {DBO_PROTOCOL_DROP_END_SIGNAL, HOOKS, DBO_PROTOCOL_DEADLOCK,
+    {MUTANT_DROP_END_SIGNAL, HOOKS, DBO_PROTOCOL_DEADLOCK,
      "in the other scenes nobody ends and leaves a successor that lives"},
-    {DBO_PROTOCOL_DROP_END_WAKE, HOOKS | UNEVEN, DBO_PROTOCOL_LOST_WAKEUP, NULL},
-    {DBO_PROTOCOL_DROP_DONE, ERRORS | UNEVEN | IN(NO_THREAD_3), DBO_PROTOCOL_HANG,
+    {MUTANT_DROP_END_WAKE, HOOKS | UNEVEN, DBO_PROTOCOL_LOST_WAKEUP, NULL},
+    {MUTANT_DROP_DONE, ERRORS | UNEVEN | IN(NO_THREAD_3), DBO_PROTOCOL_HANG,
      "while all goes well nobody asks who has ended"},
-    {DBO_PROTOCOL_DROP_END_WATCH, IN(UNEVEN_3), DBO_PROTOCOL_HANG,
+    {MUTANT_DROP_END_WATCH, IN(UNEVEN_3), DBO_PROTOCOL_HANG,
      "of two, whoever ends leaves at most one, and signals it"},
-    {DBO_PROTOCOL_DROP_ABORT, ERRORS, DBO_PROTOCOL_DEADLOCK, NULL},
-    {DBO_PROTOCOL_ABORT_SIGNALS, ERRORS | IN(NO_THREAD_3), DBO_PROTOCOL_HANG, NULL},
-    {DBO_PROTOCOL_RELEASE_ONCE, IN(ERROR_3) | IN(STUBBORN_3) | IN(NO_THREAD_3), DBO_PROTOCOL_HANG,
+    {MUTANT_DROP_ABORT, ERRORS, DBO_PROTOCOL_DEADLOCK, NULL},
+    {MUTANT_ABORT_SIGNALS, ERRORS | IN(NO_THREAD_3), DBO_PROTOCOL_HANG, NULL},
+    {MUTANT_RELEASE_ONCE, IN(ERROR_3) | IN(STUBBORN_3) | IN(NO_THREAD_3), DBO_PROTOCOL_HANG,
      "of two, one failure leaves one to be released"},
-    {DBO_PROTOCOL_RELEASE_ALL, IN(ERROR_3) | IN(STUBBORN_3), DBO_PROTOCOL_TWO_RUN,
+    {MUTANT_RELEASE_ALL, IN(ERROR_3) | IN(STUBBORN_3), DBO_PROTOCOL_TWO_RUN,
      "of two, one failure leaves one to be released"},
-    {DBO_PROTOCOL_RELEASE_QUIETLY, ERRORS | IN(NO_THREAD_3), DBO_PROTOCOL_LOST_WAKEUP, NULL},
-    {DBO_PROTOCOL_IGNORE_RELEASE, IN(ERROR_3) | IN(STUBBORN_3) | IN(NO_THREAD_3),
-     DBO_PROTOCOL_TWO_RUN, "of two, one is left, and it would be released anyway"},
-    {DBO_PROTOCOL_STUCK_QUIETLY, UNEVEN, DBO_PROTOCOL_HANG, NULL},
-    {DBO_PROTOCOL_EVERY_FAILURE, ERRORS | UNEVEN, DBO_PROTOCOL_ERROR, NULL},
-    {DBO_PROTOCOL_SKIP_BARRIER, YIELD, DBO_PROTOCOL_EARLY, NULL},
-    {DBO_PROTOCOL_WATCH_ARRIVAL, YIELD & ~UNEVEN, DBO_PROTOCOL_DEADLOCK, NULL},
-    {DBO_PROTOCOL_DROP_ARRIVAL, ALL, DBO_PROTOCOL_LOST_WAKEUP, NULL},
-    {DBO_PROTOCOL_DROP_FIRST_WAKE, ALL, DBO_PROTOCOL_LOST_WAKEUP, NULL},
-    {DBO_PROTOCOL_BEGIN_LAST, YIELD, DBO_PROTOCOL_ORDER, NULL},
-    {DBO_PROTOCOL_NO_RECHECK, ALL, DBO_PROTOCOL_EARLY, NULL},
-    {DBO_PROTOCOL_KEEP_HOOK, HOOKS, DBO_PROTOCOL_HOOK, NULL},
-    {DBO_PROTOCOL_DROP_EXIT_HOOK, HOOKS, DBO_PROTOCOL_HOOK, NULL},
-    {DBO_PROTOCOL_LATE_EXIT_HOOK, HOOKS, DBO_PROTOCOL_TWO_RUN, NULL},
+    {MUTANT_RELEASE_QUIETLY, ERRORS | IN(NO_THREAD_3), DBO_PROTOCOL_LOST_WAKEUP, NULL},
+    {MUTANT_IGNORE_RELEASE, IN(ERROR_3) | IN(STUBBORN_3) | IN(NO_THREAD_3), DBO_PROTOCOL_TWO_RUN,
+     "of two, one is left, and it would be released anyway"},
+    {MUTANT_STUCK_QUIETLY, UNEVEN, DBO_PROTOCOL_HANG, NULL},
+    {MUTANT_EVERY_FAILURE, ERRORS | UNEVEN, DBO_PROTOCOL_ERROR, NULL},
+    {MUTANT_SKIP_BARRIER, YIELD, DBO_PROTOCOL_EARLY, NULL},
+    {MUTANT_WATCH_ARRIVAL, YIELD & ~UNEVEN, DBO_PROTOCOL_DEADLOCK, NULL},
+    {MUTANT_DROP_ARRIVAL, ALL, DBO_PROTOCOL_LOST_WAKEUP, NULL},
+    {MUTANT_DROP_FIRST_WAKE, ALL, DBO_PROTOCOL_LOST_WAKEUP, NULL},
+    {MUTANT_BEGIN_LAST, YIELD, DBO_PROTOCOL_ORDER, NULL},
+    {MUTANT_NO_RECHECK, ALL, DBO_PROTOCOL_EARLY, NULL},
+    {MUTANT_KEEP_HOOK, HOOKS, DBO_PROTOCOL_HOOK, NULL},
+    {MUTANT_DROP_EXIT_HOOK, HOOKS, DBO_PROTOCOL_HOOK, NULL},
+    {MUTANT_LATE_EXIT_HOOK, HOOKS, DBO_PROTOCOL_TWO_RUN, NULL},
 };
 
-/* Of the scenes that a verdict names, each shows the wrong step; of the others, none. */
+/* Of the scenes that are named each shows what is wrong; of the others, none. */
+static void expect_in(const char *name, const struct dbo_protocol_variant *variant,
+                      dbo_ring_rules rules, uint32_t found_in, dbo_protocol_finding as)
+{
+    for (uint32_t id = 0; id < SCENES; id++) {
+        dbo_status status;
+        dbo_protocol_result r;
+        dbo_protocol_options o = scene_of((scene_id)id, &status);
+        holds(&o, status);
+        o.variant = variant;
+        o.rules = rules;
+        assert_int_equal(dbo_protocol_explore(&o, &r, NULL), DBO_OK);
+        bool expected = (found_in & IN(id)) != 0;
+        dbo_protocol_finding wanted = expected ? as : DBO_PROTOCOL_SOUND;
+        if (r.finding != wanted)
+            print_error("%s, scene %u: %s\n", name, id, dbo_protocol_finding_name(r.finding));
+        assert_int_equal(r.finding, wanted);
+        if (expected)
+            is_an_interleaving(&o, &r);
+        else
+            assert_int_equal(r.status, status);
+        dbo_protocol_result_fini(&r);
+    }
+}
+
 static void every_wrong_step(void **state)
 {
     (void)state;
     uint32_t found = 0, harmless = 0;
-    assert_int_equal(sizeof verdicts / sizeof verdicts[0], DBO_PROTOCOL_MUTANT_COUNT - 1);
-    for (uint32_t i = 0; i < DBO_PROTOCOL_MUTANT_COUNT - 1; i++) {
+    assert_int_equal(sizeof verdicts / sizeof verdicts[0], MUTANT_COUNT - 1);
+    for (uint32_t i = 0; i < MUTANT_COUNT - 1; i++) {
         const verdict *v = &verdicts[i];
         assert_int_equal(v->mutant, i + 1);
         assert_true(v->found_in != 0 || v->harmless != NULL);
-        for (uint32_t id = 0; id < SCENES; id++) {
-            dbo_status status;
-            dbo_protocol_result r;
-            dbo_protocol_options o = scene_of((scene_id)id, &status);
-            holds(&o, status);
-            o.mutant = v->mutant;
-            assert_int_equal(dbo_protocol_explore(&o, &r, NULL), DBO_OK);
-            bool expected = (v->found_in & IN(id)) != 0;
-            dbo_protocol_finding wanted = expected ? v->as : DBO_PROTOCOL_SOUND;
-            if (r.finding != wanted)
-                print_error("%s, scene %u: %s\n", dbo_protocol_mutant_name(v->mutant), id,
-                            dbo_protocol_finding_name(r.finding));
-            assert_int_equal(r.finding, wanted);
-            if (expected)
-                is_an_interleaving(&o, &r);
-            else
-                assert_int_equal(r.status, status);
-            dbo_protocol_result_fini(&r);
-        }
+        dbo_ring_rules rules = {.clears_late = v->mutant == MUTANT_LATE_CLEAR_LOCKED};
+        expect_in(protocol_mutant_name(v->mutant), protocol_mutant(v->mutant), rules, v->found_in,
+                  v->as);
         found += v->found_in != 0;
         harmless += v->found_in == 0;
     }
     printf("protocol: of %u wrong steps %u are found, %u are harmless\n", found + harmless, found,
            harmless);
+}
+
+/* And rules of the executor's own that are not the right ones. */
+static void wrong_rules(void **state)
+{
+    (void)state;
+    expect_in("clears late", NULL, (dbo_ring_rules){.clears_late = true}, YIELD,
+              DBO_PROTOCOL_LOST_WAKEUP);
+    expect_in("parks", NULL, (dbo_ring_rules){.parks = true}, ERRORS, DBO_PROTOCOL_DEADLOCK);
 }
 
 /* The barrier guards nothing that the ring needs: without it only the early start is left. (It is
@@ -156,7 +174,7 @@ static void the_barrier_alone(void **state)
     for (uint32_t id = 0; id < SCENES; id++) {
         dbo_status status;
         dbo_protocol_options o = scene_of((scene_id)id, &status);
-        o.mutant = DBO_PROTOCOL_SKIP_BARRIER;
+        o.variant = protocol_mutant(MUTANT_SKIP_BARRIER);
         o.ignore |= bit(DBO_PROTOCOL_EARLY);
         holds(&o, status);
     }
@@ -196,18 +214,19 @@ static void copies_are_the_product(void **state)
 {
     (void)state;
     uint32_t rings = 0, watched = 0;
+    const dbo_protocol_decisions *copy = &protocol_mutant(MUTANT_KEEP_HOOK)->decide;
     for (uint32_t num = 1; num <= 3; num++)
         for (uint32_t code = 0; code < 1u << (4 * num + 1); code++, rings++)
             for (uint32_t me = 0; me < num; me++) {
                 dbo_ring a = ring_of(num, code), b = a;
                 dbo_ring_step x = dbo_ring_pass(&a, me);
-                dbo_ring_step y = dbo_protocol_pass(DBO_PROTOCOL_KEEP_HOOK, &b, me);
+                dbo_ring_step y = copy->pass(&b, me);
                 assert_same(&a, x, &b, y);
                 watched += x.stuck;
                 for (uint32_t failed = 0; failed < 2; failed++) {
                     a = b = ring_of(num, code);
                     x = dbo_ring_end(&a, me, failed != 0);
-                    y = dbo_protocol_end(DBO_PROTOCOL_KEEP_HOOK, &b, me, failed != 0);
+                    y = copy->end(&b, me, failed != 0);
                     assert_same(&a, x, &b, y);
                     assert_true((x.wake & (x.wake - 1)) == 0); /* the executor wakes one */
                 }
@@ -220,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wrong_step),
+        cmocka_unit_test(wrong_rules),
         cmocka_unit_test(the_barrier_alone),
         cmocka_unit_test(copies_are_the_product),
     };

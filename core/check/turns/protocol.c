@@ -262,8 +262,8 @@ static dbo_status check_options(const dbo_protocol_options *o, dbo_error *err)
     if (o->num_ubatches < 1 || o->num_ubatches > DBO_PROTOCOL_MAX_UBATCHES)
         return dbo_fail(err, DBO_INVALID, NULL, "%u ubatches to explore, 1 to %u are possible",
                         o->num_ubatches, DBO_PROTOCOL_MAX_UBATCHES);
-    if (o->started > o->num_ubatches || (uint32_t)o->mutant >= DBO_PROTOCOL_MUTANT_COUNT)
-        return dbo_fail(err, DBO_INVALID, NULL, "more threads than ubatches, or no such variant");
+    if (o->started > o->num_ubatches)
+        return dbo_fail(err, DBO_INVALID, NULL, "more threads than ubatches");
     for (uint32_t i = 0; i < o->num_ubatches; i++) {
         const dbo_protocol_program *program = &o->programs[i];
         bool fits = program->num <= DBO_PROTOCOL_MAX_CODES;

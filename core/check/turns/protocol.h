@@ -61,41 +61,6 @@
     X(DBO_PROTOCOL_ERROR, "error", "the run returns something else than the first failure")     \
     X(DBO_PROTOCOL_OUTCOME, "outcome", "what the run returns depends on the order of steps")
 
-/* Wrong variants, to test the explorer. X(enumerator, name, text) */
-#define DBO_PROTOCOL_MUTANT_MAP(X)                                                                \
-    X(DBO_PROTOCOL_FAITHFUL, "none", "as it is")                                                  \
-    X(DBO_PROTOCOL_LATE_CLEAR_LOCKED, "late-clear-locked", "the same under one lock")             \
-    X(DBO_PROTOCOL_GAP, "gap", "lets go of the lock between signal and wait")                     \
-    X(DBO_PROTOCOL_KEEP_EVENT, "keep-event", "does not clear its event")                          \
-    X(DBO_PROTOCOL_DROP_SIGNAL, "drop-signal", "hands off without setting the event")             \
-    X(DBO_PROTOCOL_DROP_WAKE, "drop-wake", "sets the event without waking")                       \
-    X(DBO_PROTOCOL_WAIT_FIRST, "wait-first", "waits before it signals")                           \
-    X(DBO_PROTOCOL_SIGNAL_PREVIOUS, "signal-previous", "signals the one before")                  \
-    X(DBO_PROTOCOL_DROP_PASS_WATCH, "drop-pass-watch", "waits without a look at who is left")     \
-    X(DBO_PROTOCOL_DROP_ABORT_CHECK, "drop-abort-check", "hands off although the run is aborted") \
-    X(DBO_PROTOCOL_DROP_BATON_CHECK, "drop-baton-check", "does not look for a second baton")      \
-    X(DBO_PROTOCOL_DROP_END_SIGNAL, "drop-end-signal", "ends without a signal")                   \
-    X(DBO_PROTOCOL_DROP_END_WAKE, "drop-end-wake", "ends, sets the event, does not wake")         \
-    X(DBO_PROTOCOL_DROP_DONE, "drop-done", "ends without saying so")                              \
-    X(DBO_PROTOCOL_DROP_END_WATCH, "drop-end-watch", "ends without a look at who is left")        \
-    X(DBO_PROTOCOL_DROP_ABORT, "drop-abort", "fails like one that ends")                          \
-    X(DBO_PROTOCOL_ABORT_SIGNALS, "abort-signals", "after a failure signals the next, no more")   \
-    X(DBO_PROTOCOL_RELEASE_ONCE, "release-once", "only the failure releases, not those released") \
-    X(DBO_PROTOCOL_RELEASE_ALL, "release-all", "a failure releases all at once")                  \
-    X(DBO_PROTOCOL_RELEASE_QUIETLY, "release-quietly", "releases without waking")                 \
-    X(DBO_PROTOCOL_IGNORE_RELEASE, "ignore-release", "runs on once it sees that all is aborted")  \
-    X(DBO_PROTOCOL_STUCK_QUIETLY, "stuck-quietly", "notes a deadlock, releases nobody")           \
-    X(DBO_PROTOCOL_EVERY_FAILURE, "every-failure", "later failures replace the first")            \
-    X(DBO_PROTOCOL_SKIP_BARRIER, "skip-barrier", "gives the first baton before all are there")    \
-    X(DBO_PROTOCOL_WATCH_ARRIVAL, "watch-arrival", "looks for a deadlock at the barrier, too")    \
-    X(DBO_PROTOCOL_DROP_ARRIVAL, "drop-arrival", "arrives without waking the runner")             \
-    X(DBO_PROTOCOL_DROP_FIRST_WAKE, "drop-first-wake", "gives the first baton without waking")    \
-    X(DBO_PROTOCOL_BEGIN_LAST, "begin-last", "gives the first baton to the last")                 \
-    X(DBO_PROTOCOL_NO_RECHECK, "no-recheck", "takes a wake-up for a turn")                        \
-    X(DBO_PROTOCOL_KEEP_HOOK, "keep-hook", "runs a hook and leaves it set")                       \
-    X(DBO_PROTOCOL_DROP_EXIT_HOOK, "drop-exit-hook", "ends without running its hook")             \
-    X(DBO_PROTOCOL_LATE_EXIT_HOOK, "late-exit-hook", "runs its last hook after the signal")
-
 #define DBO_PROTOCOL_FIRST(enumerator, ...) enumerator,
 typedef enum dbo_protocol_code {
     DBO_PROTOCOL_CODE_MAP(DBO_PROTOCOL_FIRST) DBO_PROTOCOL_CODE_COUNT
@@ -103,9 +68,6 @@ typedef enum dbo_protocol_code {
 typedef enum dbo_protocol_finding {
     DBO_PROTOCOL_FINDING_MAP(DBO_PROTOCOL_FIRST) DBO_PROTOCOL_FINDING_COUNT
 } dbo_protocol_finding;
-typedef enum dbo_protocol_mutant {
-    DBO_PROTOCOL_MUTANT_MAP(DBO_PROTOCOL_FIRST) DBO_PROTOCOL_MUTANT_COUNT
-} dbo_protocol_mutant;
 #undef DBO_PROTOCOL_FIRST
 
 typedef struct dbo_protocol_program {
@@ -120,9 +82,9 @@ typedef struct dbo_protocol_options {
     bool stubborn;    /* bodies go on after DBO_ABORTED instead of returning */
     dbo_ring_rules rules; /* of the executor: the right ones unless set after init. A late clear is
                            * explored as a critical section of its own. */
-    dbo_protocol_mutant mutant;
-    uint32_t ignore;     /* bits 1 << finding: go on past these */
-    uint32_t max_states; /* DBO_LIMIT beyond; about 60 bytes each */
+    const struct dbo_protocol_variant *variant; /* NULL: none; another one to explore, for tests */
+    uint32_t ignore;                            /* bits 1 << finding: go on past these */
+    uint32_t max_states;                        /* DBO_LIMIT beyond; about 60 bytes each */
 } dbo_protocol_options;
 
 /* One step of a counterexample, and what stands afterwards. */
@@ -173,6 +135,5 @@ const char *dbo_protocol_place_function(uint8_t place);
 const char *dbo_protocol_place_words(uint8_t place);
 const char *dbo_protocol_finding_name(dbo_protocol_finding finding);
 const char *dbo_protocol_finding_text(dbo_protocol_finding finding);
-const char *dbo_protocol_mutant_name(dbo_protocol_mutant mutant);
 
 #endif

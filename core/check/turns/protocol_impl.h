@@ -12,39 +12,37 @@
 #include "core/turn/ring.h"
 
 /* X(enumerator, step, function that it mirrors, what it does there) */
-#define PROTOCOL_PLACE_MAP(X)                                                                  \
-    X(AT_CREATE, create, "dbo_executor_thread_run", "starts a thread")                         \
-    X(AT_BEGIN_LOCK, begin_lock, "dbo_executor_thread_run", "locks")                           \
-    X(AT_ARRIVALS, arrivals, "await_arrivals", "looks who has arrived, sleeps or goes on")     \
-    X(AT_ARRIVALS_SLEEP, arrivals_sleep, "await_arrivals", "wakes for no reason")              \
-    X(AT_ARRIVALS_WOKEN, begin_lock, "await_arrivals", "woken, locks")                         \
-    X(AT_BEGIN, begin, "dbo_executor_thread_run", "passes the barrier, signals ubatch 0")      \
-    X(AT_BEGIN_UNLOCK, begin_unlock, "dbo_executor_thread_run", "unlocks")                     \
-    X(AT_JOIN, join, "dbo_executor_thread_run", "joins a thread")                              \
-    X(AT_RETURNED, nothing, "dbo_executor_thread_run", "has returned")                         \
-    X(AT_UNSTARTED, nothing, "thread_body", "does not exist yet")                              \
-    X(AT_ARRIVE_LOCK, arrive_lock, "thread_body", "locks")                                     \
-    X(AT_ARRIVE, arrive, "thread_body", "arrives, signals the runner")                         \
-    X(AT_TEST, test, "await_event", "looks at its event, sleeps or goes on")                   \
-    X(AT_SLEEP, sleep_on, "await_event", "wakes for no reason")                                \
-    X(AT_WOKEN, woken, "await_event", "woken, locks")                                          \
-    X(AT_TAKE, take, "await_event", "has the turn, clears its event")                          \
-    X(AT_TURN_UNLOCK, turn_unlock, "await_event's caller", "unlocks, has the turn")            \
-    X(AT_RESUME, resume, "cpu_yield or ubatch_main", "installs its forward context")           \
-    X(AT_BODY, body, "body", "returns")                                                        \
-    X(AT_PASS_LOCK, pass_lock, "dbo_executor_thread_handoff", "locks")                         \
-    X(AT_PASS, pass, "dbo_executor_thread_handoff", "signals the next")                        \
-    X(AT_EXIT, leave, "ubatch_main", "exits: no hooks from now on")                            \
-    X(AT_EXIT_HOOK, exit_hook, "ubatch_main", "runs the hook that is still pending")           \
-    X(AT_END_LOCK, end_lock, "finish", "locks")                                                \
-    X(AT_END, end, "finish", "ends, signals or releases the next")                             \
-    X(AT_END_UNLOCK, end_unlock, "finish", "unlocks")                                          \
-    X(AT_GONE, nothing, "thread_body", "is gone")                                              \
-    X(AT_GAP_UNLOCK, gap_unlock, "dbo_executor_thread_handoff", "unlocks after its signal")    \
-    X(AT_GAP_LOCK, gap_lock, "dbo_executor_thread_handoff", "locks again")                     \
-    X(AT_GAP, gap, "dbo_executor_thread_handoff", "begins to wait")                            \
-    X(AT_LATE_SIGNAL, late_signal, "dbo_executor_thread_handoff", "signals the next, at last") \
-    X(AT_LATE_HOOK, late_hook, "ubatch_main", "runs its hook after the signal")
+#define PROTOCOL_PLACE_MAP(X)                                                               \
+    X(AT_CREATE, create, "dbo_executor_thread_run", "starts a thread")                      \
+    X(AT_BEGIN_LOCK, begin_lock, "dbo_executor_thread_run", "locks")                        \
+    X(AT_ARRIVALS, arrivals, "await_arrivals", "looks who has arrived, sleeps or goes on")  \
+    X(AT_ARRIVALS_SLEEP, arrivals_sleep, "await_arrivals", "wakes for no reason")           \
+    X(AT_ARRIVALS_WOKEN, begin_lock, "await_arrivals", "woken, locks")                      \
+    X(AT_BEGIN, begin, "dbo_executor_thread_run", "passes the barrier, signals ubatch 0")   \
+    X(AT_BEGIN_UNLOCK, begin_unlock, "dbo_executor_thread_run", "unlocks")                  \
+    X(AT_JOIN, join, "dbo_executor_thread_run", "joins a thread")                           \
+    X(AT_RETURNED, nothing, "dbo_executor_thread_run", "has returned")                      \
+    X(AT_UNSTARTED, nothing, "thread_body", "does not exist yet")                           \
+    X(AT_ARRIVE_LOCK, arrive_lock, "thread_body", "locks")                                  \
+    X(AT_ARRIVE, arrive, "thread_body", "arrives, signals the runner")                      \
+    X(AT_TEST, test, "await_event", "looks at its event, sleeps or goes on")                \
+    X(AT_SLEEP, sleep_on, "await_event", "wakes for no reason")                             \
+    X(AT_WOKEN, woken, "await_event", "woken, locks")                                       \
+    X(AT_TAKE, take, "await_event", "has the turn, clears its event")                       \
+    X(AT_TURN_UNLOCK, turn_unlock, "await_event's caller", "unlocks, has the turn")         \
+    X(AT_RESUME, resume, "cpu_yield or ubatch_main", "installs its forward context")        \
+    X(AT_BODY, body, "body", "returns")                                                     \
+    X(AT_PASS_LOCK, pass_lock, "dbo_executor_thread_handoff", "locks")                      \
+    X(AT_PASS, pass, "dbo_executor_thread_handoff", "signals the next")                     \
+    X(AT_EXIT, leave, "ubatch_main", "exits: no hooks from now on")                         \
+    X(AT_EXIT_HOOK, exit_hook, "ubatch_main", "runs the hook that is still pending")        \
+    X(AT_END_LOCK, end_lock, "finish", "locks")                                             \
+    X(AT_END, end, "finish", "ends, signals or releases the next")                          \
+    X(AT_END_UNLOCK, end_unlock, "finish", "unlocks")                                       \
+    X(AT_GONE, nothing, "thread_body", "is gone")                                           \
+    X(AT_GAP_UNLOCK, gap_unlock, "dbo_executor_thread_handoff", "unlocks after its signal") \
+    X(AT_GAP_LOCK, gap_lock, "dbo_executor_thread_handoff", "locks again")                  \
+    X(AT_GAP, gap, "dbo_executor_thread_handoff", "begins to wait")
 
 #define PROTOCOL_PLACE_ENUM(enumerator, step, function, words) enumerator,
 typedef enum protocol_place { PROTOCOL_PLACE_MAP(PROTOCOL_PLACE_ENUM) AT_COUNT } protocol_place;
@@ -81,15 +79,42 @@ void dbo_protocol_explain(const dbo_protocol_options *options, const protocol_st
                           dbo_protocol_result *result);
 dbo_ring dbo_protocol_ring(const dbo_protocol_options *options, const protocol_state *state);
 
-/* ---- decisions: core/turn/ring.c, or a wrong variant of it (protocol_mutant.c) ---- */
+/* ---- decisions and steps ---- */
 
-void dbo_protocol_arrive(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me,
-                         dbo_ring_step *step);
-dbo_ring_step dbo_protocol_begin(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t started);
-bool dbo_protocol_may_go(dbo_protocol_mutant mutant, const dbo_ring *ring, uint32_t me);
-dbo_status dbo_protocol_take(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me);
-dbo_ring_step dbo_protocol_pass(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me);
-dbo_ring_step dbo_protocol_end(dbo_protocol_mutant mutant, dbo_ring *ring, uint32_t me,
-                               bool failed);
+/* What a critical section decides: core/turn/ring.c. */
+typedef struct dbo_protocol_decisions {
+    void (*arrive)(dbo_ring *ring, uint32_t me, dbo_ring_step *step);
+    dbo_ring_step (*begin)(dbo_ring *ring, uint32_t started);
+    bool (*may_go)(const dbo_ring *ring, uint32_t me);
+    dbo_status (*take)(dbo_ring *ring, uint32_t me);
+    dbo_ring_step (*pass)(dbo_ring *ring, uint32_t me);
+    dbo_ring_step (*end)(dbo_ring *ring, uint32_t me, bool failed);
+} dbo_protocol_decisions;
+
+/* A step that is being taken. */
+typedef struct dbo_protocol_moving {
+    const dbo_protocol_options *o;
+    protocol_state *s;
+    dbo_protocol_finding found;
+} dbo_protocol_moving;
+
+typedef bool (*dbo_protocol_step_fn)(dbo_protocol_moving *m, uint32_t me);
+
+/* Another protocol than the executor's. */
+struct dbo_protocol_variant {
+    dbo_protocol_decisions decide;
+    dbo_protocol_step_fn steps[AT_COUNT]; /* NULL: as the executor does it */
+};
+
+extern const dbo_protocol_decisions dbo_protocol_ring_decisions;
+/* The executor's own step at a place. */
+dbo_protocol_step_fn dbo_protocol_step_at(uint8_t place);
+/* Does what a decision says: wakes, notes a deadlock. */
+void dbo_protocol_carry_out(dbo_protocol_moving *m, const dbo_ring *ring, dbo_ring_step step);
+
+static inline const dbo_protocol_decisions *dbo_protocol_decide(const dbo_protocol_options *o)
+{
+    return o->variant ? &o->variant->decide : &dbo_protocol_ring_decisions;
+}
 
 #endif

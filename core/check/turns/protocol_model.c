@@ -1,20 +1,16 @@
 /* protocol_model.c: each step of the thread executor, beside the function that it mirrors.
  *
  * Two kinds of code are here. What locks, waits and wakes follows core/turn/executor_thread.c line
- * by line; what a critical section decides is a call of core/turn/ring.c (or of a wrong variant of
- * it). A step that cannot be taken (the lock is held, nobody has signalled) returns false. A
- * condition variable has one waiter, so a signal moves that one from asleep to woken; nobody
- * asleep: the signal is lost, as signals of condition variables are.
+ * by line; what a critical section decides is a call of core/turn/ring.c (or of a variant of it
+ * that is explored instead). A step that cannot be taken (the lock is held, nobody has signalled)
+ * returns false. A condition variable has one waiter, so a signal moves that one from asleep to
+ * woken; nobody asleep: the signal is lost, as signals of condition variables are.
  */
 #include "core/check/turns/protocol_impl.h"
 
 #include <string.h>
 
-typedef struct move {
-    const dbo_protocol_options *o;
-    protocol_state *s;
-    dbo_protocol_finding found;
-} move;
+typedef dbo_protocol_moving move;
 
 static uint8_t bit(uint32_t i)
 {
@@ -78,7 +74,7 @@ static void note_first(protocol_state *s, uint32_t me, dbo_status status)
 }
 
 /* carry_out, pthread_cond_signal, dbo_executor_note_deadlock */
-static void carry_out(move *m, const dbo_ring *ring, dbo_ring_step step)
+void dbo_protocol_carry_out(move *m, const dbo_ring *ring, dbo_ring_step step)
 {
     protocol_state *s = m->s;
     put_ring(s, ring);
@@ -117,7 +113,7 @@ static bool begin_lock(move *m, uint32_t me)
 
 static bool arrivals(move *m, uint32_t me)
 {
-    if (m->s->arrived < m->o->started && m->o->mutant != DBO_PROTOCOL_SKIP_BARRIER)
+    if (m->s->arrived < m->o->started)
         return unlock(m, me, AT_ARRIVALS_SLEEP);
     return go(m, me, AT_BEGIN);
 }
@@ -130,12 +126,12 @@ static bool arrivals_sleep(move *m, uint32_t me)
 static bool begin(move *m, uint32_t me)
 {
     dbo_ring ring = dbo_protocol_ring(m->o, m->s);
-    dbo_ring_step step = dbo_protocol_begin(m->o->mutant, &ring, m->o->started);
+    dbo_ring_step step = dbo_protocol_decide(m->o)->begin(&ring, m->o->started);
     if (step.failed) {
         m->s->run_status = DBO_LIMIT;
         note_first(m->s, me, DBO_LIMIT);
     }
-    carry_out(m, &ring, step);
+    dbo_protocol_carry_out(m, &ring, step);
     return go(m, me, AT_BEGIN_UNLOCK);
 }
 
@@ -182,10 +178,10 @@ static bool arrive(move *m, uint32_t me)
 {
     dbo_ring ring = dbo_protocol_ring(m->o, m->s);
     dbo_ring_step step = {0};
-    dbo_protocol_arrive(m->o->mutant, &ring, me, &step);
-    carry_out(m, &ring, step);
+    dbo_protocol_decide(m->o)->arrive(&ring, me, &step);
+    dbo_protocol_carry_out(m, &ring, step);
     uint8_t *runner = &m->s->place[m->o->num_ubatches];
-    if (*runner == AT_ARRIVALS_SLEEP && m->o->mutant != DBO_PROTOCOL_DROP_ARRIVAL)
+    if (*runner == AT_ARRIVALS_SLEEP)
         *runner = AT_ARRIVALS_WOKEN;
     return go(m, me, AT_TEST);
 }
@@ -193,7 +189,7 @@ static bool arrive(move *m, uint32_t me)
 static bool test(move *m, uint32_t me)
 {
     dbo_ring ring = dbo_protocol_ring(m->o, m->s);
-    if (dbo_protocol_may_go(m->o->mutant, &ring, me))
+    if (dbo_protocol_decide(m->o)->may_go(&ring, me))
         return go(m, me, AT_TAKE);
     return unlock(m, me, AT_SLEEP);
 }
@@ -205,14 +201,14 @@ static bool sleep_on(move *m, uint32_t me)
 
 static bool woken(move *m, uint32_t me)
 {
-    return lock(m, me, m->o->mutant == DBO_PROTOCOL_NO_RECHECK ? AT_TAKE : AT_TEST);
+    return lock(m, me, AT_TEST);
 }
 
 static bool take(move *m, uint32_t me)
 {
     protocol_state *s = m->s;
     dbo_ring ring = dbo_protocol_ring(m->o, s);
-    dbo_status status = dbo_protocol_take(m->o->mutant, &ring, me);
+    dbo_status status = dbo_protocol_decide(m->o)->take(&ring, me);
     put_ring(s, &ring);
     s->status[me] = (uint8_t)status;
     s->unseen &= (uint8_t)~bit(me);
@@ -224,8 +220,6 @@ static bool take(move *m, uint32_t me)
             find(m, DBO_PROTOCOL_EARLY);
         s->last = (uint8_t)me;
     }
-    if (m->o->mutant == DBO_PROTOCOL_WAIT_FIRST && (s->entered & bit(me)))
-        return go(m, me, AT_LATE_SIGNAL);
     return go(m, me, AT_TURN_UNLOCK);
 }
 
@@ -278,8 +272,7 @@ static void run_hook(move *m, uint32_t me)
     uint8_t *hook = &m->s->hook[me];
     if (*hook == 2)
         find(m, DBO_PROTOCOL_HOOK);
-    if (*hook)
-        *hook = m->o->mutant == DBO_PROTOCOL_KEEP_HOOK ? 2 : 0;
+    *hook = 0;
 }
 
 static bool body(move *m, uint32_t me)
@@ -304,9 +297,7 @@ static bool leave(move *m, uint32_t me)
 {
     protocol_state *s = m->s;
     s->exited |= bit(me);
-    bool runs = s->status[me] == DBO_OK && s->hook[me] &&
-                m->o->mutant != DBO_PROTOCOL_DROP_EXIT_HOOK &&
-                m->o->mutant != DBO_PROTOCOL_LATE_EXIT_HOOK;
+    bool runs = s->status[me] == DBO_OK && s->hook[me];
     return go(m, me, runs ? AT_EXIT_HOOK : AT_END_LOCK);
 }
 
@@ -320,23 +311,22 @@ static bool exit_hook(move *m, uint32_t me)
 
 static bool pass_lock(move *m, uint32_t me)
 {
-    return lock(m, me, m->o->mutant == DBO_PROTOCOL_WAIT_FIRST ? AT_GAP : AT_PASS);
+    return lock(m, me, AT_PASS);
 }
 
 static bool pass(move *m, uint32_t me)
 {
     dbo_ring ring = dbo_protocol_ring(m->o, m->s);
-    dbo_ring_step step = dbo_protocol_pass(m->o->mutant, &ring, me);
+    dbo_ring_step step = dbo_protocol_decide(m->o)->pass(&ring, me);
     m->s->status[me] = (uint8_t)step.status;
-    carry_out(m, &ring, step);
+    dbo_protocol_carry_out(m, &ring, step);
     if (step.status == DBO_INTERNAL) {
         find(m, DBO_PROTOCOL_BATON);
         note_first(m->s, me, step.status);
     }
     if (step.status != DBO_OK)
         return go(m, me, AT_TURN_UNLOCK);
-    bool gap = ring.rules.clears_late || m->o->mutant == DBO_PROTOCOL_GAP;
-    return go(m, me, gap ? AT_GAP_UNLOCK : AT_TEST);
+    return go(m, me, ring.rules.clears_late ? AT_GAP_UNLOCK : AT_TEST);
 }
 
 /* ---- finish ---- */
@@ -350,22 +340,21 @@ static bool end(move *m, uint32_t me)
 {
     protocol_state *s = m->s;
     dbo_ring ring = dbo_protocol_ring(m->o, s);
-    dbo_ring_step step = dbo_protocol_end(m->o->mutant, &ring, me, s->status[me] != DBO_OK);
+    dbo_ring_step step = dbo_protocol_decide(m->o)->end(&ring, me, s->status[me] != DBO_OK);
     if (step.failed) {
         s->failure = (uint8_t)me;
         s->failure_status = s->status[me];
     }
-    carry_out(m, &ring, step);
+    dbo_protocol_carry_out(m, &ring, step);
     return go(m, me, AT_END_UNLOCK);
 }
 
 static bool end_unlock(move *m, uint32_t me)
 {
-    bool late = m->o->mutant == DBO_PROTOCOL_LATE_EXIT_HOOK && m->s->hook[me];
-    return unlock(m, me, late ? AT_LATE_HOOK : AT_GONE);
+    return unlock(m, me, AT_GONE);
 }
 
-/* ---- places that only wrong variants reach ---- */
+/* ---- a hand-off that clears its event late, or lets go of the lock between its halves ---- */
 
 static bool gap_unlock(move *m, uint32_t me)
 {
@@ -386,31 +375,41 @@ static bool gap(move *m, uint32_t me)
     if (ring.rules.clears_late)
         s->lost |= (uint8_t)(ring.event & s->unseen & bit(me));
     dbo_ring_stay(&ring, me, &step);
-    carry_out(m, &ring, step);
+    dbo_protocol_carry_out(m, &ring, step);
     return go(m, me, AT_TEST);
-}
-
-static bool late_signal(move *m, uint32_t me)
-{
-    dbo_ring ring = dbo_protocol_ring(m->o, m->s);
-    dbo_ring_step step = {.wake = dbo_ring_signal(&ring, dbo_ring_next(&ring, me))};
-    carry_out(m, &ring, step);
-    return go(m, me, AT_TURN_UNLOCK);
-}
-
-static bool late_hook(move *m, uint32_t me)
-{
-    run_hook(m, me);
-    return go(m, me, AT_GONE);
 }
 
 /* ---- all steps ---- */
 
-static bool (*const steps[])(move *, uint32_t) = {
+static const dbo_protocol_step_fn steps[] = {
 #define PLACE_STEP(enumerator, step, function, words) [enumerator] = (step),
     PROTOCOL_PLACE_MAP(PLACE_STEP)
 #undef PLACE_STEP
 };
+
+dbo_protocol_step_fn dbo_protocol_step_at(uint8_t place)
+{
+    return steps[place];
+}
+
+static void ring_arrive(dbo_ring *ring, uint32_t me, dbo_ring_step *step)
+{
+    (void)step;
+    dbo_ring_arrive(ring, me);
+}
+
+/* A late clear is a critical section of its own. */
+static dbo_ring_step ring_pass(dbo_ring *ring, uint32_t me)
+{
+    return ring->rules.clears_late ? dbo_ring_give(ring, me) : dbo_ring_pass(ring, me);
+}
+
+const dbo_protocol_decisions dbo_protocol_ring_decisions = {.arrive = ring_arrive,
+                                                            .begin = dbo_ring_begin,
+                                                            .may_go = dbo_ring_may_go,
+                                                            .take = dbo_ring_take,
+                                                            .pass = ring_pass,
+                                                            .end = dbo_ring_end};
 
 static bool has_turn(uint8_t place)
 {
@@ -423,8 +422,7 @@ static bool has_turn(uint8_t place)
     case AT_EXIT:
     case AT_EXIT_HOOK:
     case AT_END_LOCK:
-    case AT_END:
-    case AT_LATE_HOOK: return true;
+    case AT_END: return true;
     default: return false;
     }
 }
@@ -444,7 +442,10 @@ bool dbo_protocol_move(const dbo_protocol_options *o, protocol_state *s, uint32_
     uint8_t place = s->place[thread];
     if (spurious != (place == AT_SLEEP || place == AT_ARRIVALS_SLEEP))
         return false;
-    if (!steps[place](&m, thread))
+    const struct dbo_protocol_variant *variant = o->variant;
+    dbo_protocol_step_fn step =
+        variant && variant->steps[place] ? variant->steps[place] : steps[place];
+    if (!step(&m, thread))
         return false;
     uint32_t running = 0;
     for (uint32_t i = 0; i < o->num_ubatches; i++)
@@ -460,7 +461,7 @@ dbo_protocol_finding dbo_protocol_standstill(const dbo_protocol_options *o, cons
     dbo_ring ring = dbo_protocol_ring(o, s);
     bool lost = s->lost != 0;
     for (uint32_t i = 0; i < o->num_ubatches; i++)
-        lost |= s->place[i] == AT_SLEEP && dbo_protocol_may_go(o->mutant, &ring, i);
+        lost |= s->place[i] == AT_SLEEP && dbo_protocol_decide(o)->may_go(&ring, i);
     lost |= s->place[o->num_ubatches] == AT_ARRIVALS_SLEEP && s->arrived >= o->started;
     return lost ? DBO_PROTOCOL_LOST_WAKEUP : DBO_PROTOCOL_HANG;
 }

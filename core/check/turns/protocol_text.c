@@ -15,11 +15,9 @@ static const struct {
 
 static const struct {
     const char *name, *text;
-} findings[] =
-    {
+} findings[] = {
 #define NAMED(enumerator, name, text) {name, text},
-        DBO_PROTOCOL_FINDING_MAP(NAMED)},
-  mutants[] = {DBO_PROTOCOL_MUTANT_MAP(NAMED)
+    DBO_PROTOCOL_FINDING_MAP(NAMED)
 #undef NAMED
 };
 
@@ -47,11 +45,6 @@ const char *dbo_protocol_finding_name(dbo_protocol_finding finding)
 const char *dbo_protocol_finding_text(dbo_protocol_finding finding)
 {
     return finding < DBO_PROTOCOL_FINDING_COUNT ? findings[finding].text : "?";
-}
-
-const char *dbo_protocol_mutant_name(dbo_protocol_mutant mutant)
-{
-    return mutant < DBO_PROTOCOL_MUTANT_COUNT ? mutants[mutant].name : "?";
 }
 
 /* ---- why ---- */
@@ -95,7 +88,7 @@ static void say_who_waits(const dbo_protocol_options *o, const protocol_state *s
         bool waits = state->place[i] == AT_SLEEP || ((ring.waiting & ~ring.done) & 1u << i);
         if (!waits)
             continue;
-        if (state->place[i] == AT_SLEEP && dbo_protocol_may_go(o->mutant, &ring, i))
+        if (state->place[i] == AT_SLEEP && dbo_protocol_decide(o)->may_go(&ring, i))
             say(s, "ubatch %u sleeps although its turn is there: nobody woke it", i);
         else if (state->aborted && state->place[i] == AT_SLEEP && !(ring.released & 1u << i) &&
                  state->failure_status != DBO_DEADLOCK)
