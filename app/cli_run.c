@@ -4,7 +4,7 @@
 #include "app/say/describe.h"
 #include "app/say/result_text.h"
 #include "app/show/stepper.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "viz/text/layers.h"
 #include "viz/trace/trace_json.h"
 

@@ -6,7 +6,7 @@
 #ifndef DBO_APP_LUA_RESULT_H
 #define DBO_APP_LUA_RESULT_H
 
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 
 #include <lua.h>
 

@@ -7,7 +7,7 @@
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_result.h"
 #include "app/say/result_text.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 
 #include <lauxlib.h>
 #include <stdio.h>

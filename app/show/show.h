@@ -10,7 +10,7 @@
 #include "core/base/status.h"
 #include "core/base/strbuf.h"
 #include "lab/files/json_write.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #ifndef DBO_APP_STEPPER_H
 #define DBO_APP_STEPPER_H
 
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "viz/text/layers.h"
 #include "viz/text/text.h"
 

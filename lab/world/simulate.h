@@ -1,27 +1,27 @@
-/* simulate.h: runs an experiment on the simulator, without and with DBO, and measures both.
+/* simulate.h: runs an experiment's steps on a back end, with DBO or without, and measures the last.
  *
- * Ranks with equal batches are folded into one simulated rank. The last step of a run is measured;
- * those before it (one like it, or as the experiment says) capture graphs and warm up. What does
- * not fit into the GPUs is refused (footprint.h). The outcome owns its traces.
+ * Ranks with equal batches are folded into one simulated rank. Steps before the measured one
+ * capture graphs and warm up. Another back end than the simulator runs every rank, and refuses what
+ * only virtual time can have. outcome.h has both runs, side by side.
  *
- *     dbo_outcome outcome;
- *     DBO_TRY(dbo_simulate(&experiment, &options, &outcome, err));
- *     dbo_result_json(&outcome.result, &writer);
- *     dbo_outcome_fini(&outcome);
+ *     dbo_simulated run;
+ *     dbo_status status = dbo_simulate_one(&experiment, &options, &run, &shown, err);
+ *     ... run.metrics, dbo_simulated_result(&run, shown) ...
+ *     dbo_simulated_fini(&run);
  */
 #ifndef DBO_APP_SIMULATE_H
 #define DBO_APP_SIMULATE_H
 
 #include "core/base/log.h"
+#include "core/rank/backend.h"
 #include "core/step/runner.h"
 #include "core/trace/metrics.h"
-#include "core/trace/notation.h"
 #include "core/trace/trace.h"
 #include "lab/experiment/experiment.h"
-#include "lab/experiment/footprint.h"
-#include "lab/world/result.h"
+#include "lab/world/arrival.h"
 
 typedef struct dbo_simulate_options {
+    const dbo_backend *backend;   /* NULL: the simulator */
     bool unfolded;                /* simulate every rank by itself */
     bool (*cancelled)(void *arg); /* or NULL */
     void *cancelled_arg;
@@ -34,8 +34,7 @@ typedef struct dbo_simulate_options {
     /* As it could have been: */
     uint32_t late_rank; /* launches its measured step so much later */
     int64_t late_ns;    /* 0: nobody does */
-    uint32_t arrival;   /* order of the requests of a rank that have no block in common: 0 as
-                         * given, 1 reversed, 2 rotated by one */
+    dbo_arrival arrival;
 } dbo_simulate_options;
 
 #define DBO_MAX_SHOWN_GRAPHS 8u
@@ -69,33 +68,22 @@ typedef struct dbo_simulated {
     dbo_captured_graph graphs[DBO_MAX_SHOWN_GRAPHS];
 } dbo_simulated;
 
-typedef struct dbo_outcome {
-    dbo_simulated off, on;
-    uint32_t rank; /* shown: of those with the most tokens the first; with jitter the least late */
-    bool split;
-    dbo_split_cost split_cost;
-    dbo_notation notation;
-    bool has_notation;
-    dbo_footprint footprint;                  /* of the fullest rank; with a model */
-    dbo_ubatch_slice *slices, *slices_padded; /* (dp size, num_ubatches) */
-    dbo_result result;                        /* a view of all this */
-} dbo_outcome;
+static inline const dbo_step_result *dbo_simulated_result(const dbo_simulated *run, uint32_t rank)
+{
+    return &run->results[run->class_of[rank]];
+}
 
-dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_options *options,
-                        dbo_outcome *outcome, dbo_error *err);
-/* The run with DBO alone; *shown: the rank with the most tokens. On failure there is the trace up
- * to then. The caller's to dbo_simulated_fini either way. */
+/* The run with DBO; *shown: the rank with the most tokens. On failure there is the trace up to
+ * then. The caller's to dbo_simulated_fini either way. */
 dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                            dbo_simulated *out, uint32_t *shown, dbo_error *err);
+/* The same without DBO. */
+dbo_status dbo_simulate_off(const dbo_experiment *experiment, const dbo_simulate_options *options,
                             dbo_simulated *out, uint32_t *shown, dbo_error *err);
 void dbo_simulated_fini(dbo_simulated *simulated);
 
 /* The programs that a rank of a run with DBO ran, built anew. The caller's to dbo_plan_fini. */
 dbo_status dbo_simulated_plan(const dbo_experiment *experiment, const dbo_simulated *run,
                               uint32_t rank, dbo_plan *out, dbo_error *err);
-
-/* The programs that a rank of the run with DBO ran, built anew. The caller's to dbo_plan_fini. */
-dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
-                            dbo_error *err);
-void dbo_outcome_fini(dbo_outcome *outcome); /* of a zeroed one is fine */
 
 #endif

@@ -11,7 +11,7 @@
 #include "core/check/order/check.h"
 #include "lab/check/speed.h"
 #include "lab/files/program_json.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "tests/support/random_experiment.h"
 #include "tests/support/trace_digest.h"
 

@@ -8,7 +8,7 @@
  * Threads instead of fibers: the same digests, and the what-if scripts print the same bytes.
  */
 #include "app/lua/lua_load.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "tests/support/random_experiment.h"
 #include "tests/support/trace_digest.h"
 

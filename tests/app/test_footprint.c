@@ -2,7 +2,7 @@
  */
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* test_lua_schedule.c: schedules that scripts write: what is recorded, what it is refused for, and
  * that the engine runs it as it runs the built-in ones. */
 #include "app/lua/lua_load.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "tests/support/folder.h"
 
 static dbo_status load(const char *text, dbo_experiment *out, dbo_error *err)

@@ -2,7 +2,7 @@
  * ends, counters return to zero, every span of the trace is there, and the bytes are the same. */
 #include "app/lua/lua_load.h"
 #include "lab/files/json.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "viz/text/layers.h"
 #include "viz/trace/trace_json.h"
 

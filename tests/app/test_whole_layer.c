@@ -2,7 +2,7 @@
  * is not a fast one: refused with a model, and with fixed costs no speed-up is claimed for it. */
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
 #ifndef DBO_TESTS_FUZZ_H
 #define DBO_TESTS_FUZZ_H
 
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  */
 #include "core/step/plan.h"
 #include "core/trace/critical_path.h"
-#include "lab/world/simulate.h"
+#include "lab/world/outcome.h"
 #include "tests/support/random_experiment.h"
 #include "tests/support/trace_digest.h"
 
