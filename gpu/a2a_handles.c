@@ -61,3 +61,11 @@ dbo_status dbo_a2a_handles_finish(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_
     DBO_CUDA(cuda, cudaStreamWaitEvent(dbo_cuda_stream(cuda, stream), slot->done, 0));
     return DBO_OK;
 }
+
+dbo_status dbo_a2a_refuse_route(dbo_cuda *cuda, const dbo_a2a_args *args)
+{
+    if (!args->io || !args->io->route)
+        return DBO_OK;
+    return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED, "Give the rows sorted by rank, without a route.",
+                           "Rows that find their way by experts' ids are not on GPUs yet.");
+}

@@ -35,4 +35,7 @@ dbo_status dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a
 dbo_status dbo_a2a_handles_finish(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
                                   dbo_stream stream);
 
+/* Refuses a transfer that moves rows by ids (route.h): no back end of this room does. */
+dbo_status dbo_a2a_refuse_route(dbo_cuda *cuda, const dbo_a2a_args *args);
+
 #endif

@@ -216,7 +216,8 @@ static dbo_status open_member(member *m, dbo_error *err)
                                     .trace_self = &w->trace,
                                     .cupti = w->cupti,
                                     .cancelled = is_cancelled,
-                                    .cancelled_arg = w};
+                                    .cancelled_arg = w,
+                                    .numeric = w->options.numeric};
     m->cuda = dbo_cuda_create(&config, err);
     if (!m->cuda)
         return err->status;

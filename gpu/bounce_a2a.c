@@ -98,6 +98,7 @@ static dbo_status bounce_post(void *self, const dbo_a2a_args *args, dbo_a2a_hand
     const char *from;
     char *to;
     uint64_t bytes;
+    DBO_TRY(dbo_a2a_refuse_route(cuda, args));
     DBO_TRY(find_buffers(bounce, lane, args, &from, &to, &bytes));
     DBO_CUDA(cuda, cudaEventRecord(lane->start, dbo_cuda_stream(cuda, args->stream)));
     DBO_CUDA(cuda, cudaStreamWaitEvent(lane->out, lane->start, 0));

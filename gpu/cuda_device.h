@@ -10,7 +10,8 @@
  *
  * Which kernel an op runs: its own (`enqueue` of its io list); else the one registered for its kind
  * (dbo_cuda_set_kernel); without one, an op whose cost has fixed_ns >= 0 runs the synthetic kernel
- * (synthetic.h), any other is refused.
+ * (synthetic.h), any other is refused. A machine that is to compute (`numeric`) refuses an op that
+ * has a reference too: nothing would compute it.
  *
  * Threads: calls come from whoever holds the rank's turn, one at a time. A capture must be begun
  * and ended by one OS thread (the runner's); other threads may issue into it in between.
@@ -40,6 +41,7 @@ typedef struct dbo_cuda_config {
      * NULL: a new one. Borrowed: they outlive the dbo_cuda and are not destroyed by it. The legacy
      * default stream cannot be adopted: it cannot be captured, and its handle is NULL. */
     cudaStream_t compute, comm;
+    bool numeric; /* an op that has a reference is refused rather than run for its time alone */
 } dbo_cuda_config;
 
 /* NULL with *err set on failure. Destroy waits for the device's work; NULL is fine. Every

@@ -113,6 +113,10 @@ static dbo_status graph_replay(void *self, dbo_graph graph, dbo_stream stream, u
     dbo_cuda *cuda = self;
     if (graph >= cuda->num_graphs || !cuda->graphs[graph].used)
         return dbo_cuda_refuse(cuda, DBO_INVALID, NULL, "Graph %u does not exist.", graph);
+    if (cuda->capture)
+        return dbo_cuda_refuse(cuda, DBO_REFUSED, "Replay it after the capture has ended.",
+                               "A replay of graph %u was refused: a capture is in progress.",
+                               graph);
     DBO_TRY(dbo_cuda_enter(cuda));
     if (cuda->config.cupti)
         dbo_cupti_push(cuda->config.cupti, dbo_op_id_make(step, 0, 0, 0, DBO_KIND_NONE, 0),

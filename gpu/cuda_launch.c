@@ -27,6 +27,10 @@ void dbo_cuda_op_end(dbo_cuda *cuda)
 static dbo_status launch_synthetic(dbo_cuda *cuda, cudaStream_t stream, const dbo_op *op)
 {
     uint32_t kind = dbo_op_id_kind(op->id);
+    if (cuda->config.numeric && op->io && op->io->ref)
+        return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED, "Register one, or give the op its own.",
+                               "No kernel computes ops of kind %s on GPUs yet.",
+                               dbo_op_kind_name((dbo_op_kind)kind));
     if (!op->cost || op->cost->fixed_ns < 0)
         return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED,
                                "Register a kernel for its kind, or give the op a fixed duration.",

@@ -173,6 +173,25 @@ static dbo_status ht_exchange_counts(dbo_nccl *nccl, nccl_lane *lane, cudaStream
     return DBO_OK;
 }
 
+/* The received counts to whom the caller wants them. */
+static dbo_status ht_deliver_counts(dbo_nccl *nccl, const nccl_lane *lane, const dbo_a2a_args *args,
+                                    cudaStream_t stream)
+{
+    uint32_t size = nccl->config.size;
+    uint64_t bytes = size * sizeof(int32_t);
+    if (!args->io || args->io->num_writes < 2)
+        return DBO_OK;
+    void *to = buffer_of(args, true, 1, NULL);
+    if (!to || args->io->writes[1].bytes < bytes)
+        return dbo_cuda_refuse(nccl->cuda, DBO_INVALID, NULL,
+                               "The buffer for received row counts has no storage, or less than "
+                               "%llu bytes.",
+                               (unsigned long long)bytes);
+    DBO_CUDA(nccl->cuda, cudaMemcpyAsync(to, lane->device_counts + size, bytes,
+                                         cudaMemcpyDeviceToDevice, stream));
+    return DBO_OK;
+}
+
 /* The rows themselves; the counts are on the host. A combine swaps what was sent and received. */
 static dbo_status ht_rows(dbo_nccl *nccl, dbo_a2a_slot *slot)
 {
@@ -221,6 +240,8 @@ static dbo_status ht_post(dbo_nccl *nccl, const dbo_a2a_args *args, dbo_a2a_slot
         status = ht_send_counts(nccl, lane, args, stream);
         if (status == DBO_OK)
             status = ht_exchange_counts(nccl, lane, stream);
+        if (status == DBO_OK)
+            status = ht_deliver_counts(nccl, lane, args, stream);
     }
     dbo_cuda_op_end(cuda);
     return status;
@@ -247,6 +268,7 @@ static dbo_status nccl_post(void *self, const dbo_a2a_args *args, dbo_a2a_handle
 {
     dbo_nccl *nccl = self;
     uint32_t number = dbo_op_id_ubatch(args->id) % nccl->config.communicators;
+    DBO_TRY(dbo_a2a_refuse_route(nccl->cuda, args));
     DBO_TRY(dbo_a2a_handles_open(&nccl->handles, nccl->cuda, args, number, out));
     dbo_a2a_slot *slot = &nccl->handles.slots[*out];
     dbo_status status = nccl->config.ht ? ht_post(nccl, args, slot) : ll_post(nccl, args, slot);
@@ -331,8 +353,24 @@ static dbo_status open_lane(dbo_nccl *nccl, nccl_lane *lane, const dbo_nccl_id *
     DBO_CUDA(cuda, cudaMalloc(&lane->scratch_send, scratch_bytes));
     DBO_CUDA(cuda, cudaMalloc(&lane->scratch_recv, scratch_bytes));
     DBO_CUDA(cuda, cudaMalloc((void **)&lane->device_counts, 2 * size * sizeof(int32_t)));
+    DBO_CUDA(cuda, cudaMemset(lane->device_counts, 0, 2 * size * sizeof(int32_t)));
     DBO_CUDA(cuda, cudaMallocHost((void **)&lane->host_counts, 3 * size * sizeof(int32_t)));
     return DBO_OK;
+}
+
+/* NCCL connects two ranks when they first send: here, on the caller's stack, and for good. */
+static dbo_status connect_lane(dbo_nccl *nccl, nccl_lane *lane)
+{
+    dbo_cuda *cuda = nccl->cuda;
+    cudaStream_t stream = lane->stream;
+    if (!stream)
+        DBO_CUDA(cuda, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    dbo_status status = ht_exchange_counts(nccl, lane, stream);
+    if (status == DBO_OK)
+        status = dbo_cuda_host_wait_raw(cuda, lane->counts_known);
+    if (!lane->stream)
+        cudaStreamDestroy(stream);
+    return status;
 }
 
 static dbo_status open_all(dbo_nccl *nccl)
@@ -340,6 +378,8 @@ static dbo_status open_all(dbo_nccl *nccl)
     DBO_TRY(dbo_a2a_handles_reserve(&nccl->handles, nccl->cuda));
     for (uint32_t i = 0; i < nccl->config.communicators; i++)
         DBO_TRY(open_lane(nccl, &nccl->lanes[i], &nccl->config.ids[i]));
+    for (uint32_t i = 0; i < nccl->config.communicators; i++)
+        DBO_TRY(connect_lane(nccl, &nccl->lanes[i]));
     return DBO_OK;
 }
 

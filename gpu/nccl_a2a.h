@@ -7,9 +7,11 @@
  * HT: exact counts. io->reads[0] holds the rows sorted by destination, io->reads[1] how many rows
  * go to each rank (int32[size], in device memory); rows are cost->bytes_per_token long. `post`
  * exchanges the counts on the caller's stream, `counts` waits for them on the host and enqueues
- * the rows there; io->writes[0] gets the rows sorted by source, io->writes[1], if there, the
- * counts. A combine goes the way back with the counts of its communicator's last dispatch: no
- * wait. Not capturable.
+ * the rows there; io->writes[0] gets the rows sorted by source, io->writes[1], if there, how many
+ * came from each (int32[size], at the dispatch alone). A combine goes the way back with the counts
+ * of its communicator's last dispatch: no wait. Not capturable.
+ *
+ * Rows whose way follows from ids (io->route) are refused: nothing of route.h is here yet.
  *
  * Without an io list the cost's bytes (tokens * topk * bytes_per_token, equal parts) go through
  * scratch memory.
@@ -53,7 +55,8 @@ typedef struct dbo_nccl_config {
     uint64_t capacity_bytes; /* of a transfer without buffers, at most */
 } dbo_nccl_config;
 
-/* NULL with *err on failure. */
+/* NULL with *err on failure. Connects every pair of ranks, which needs more stack than a fiber has:
+ * later transfers do not. */
 dbo_nccl *dbo_nccl_create(dbo_cuda *cuda, const dbo_nccl_config *config, dbo_error *err);
 void dbo_nccl_destroy(dbo_nccl *nccl);
 /* Sets the seam's a2a table. */

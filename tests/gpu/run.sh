@@ -1,17 +1,18 @@
 #!/bin/sh
 # run.sh [BUILD [CASE...]]: builds dbo_gpu_tests from this tree and runs it on this machine's GPU:
-# what docs/gpu-results.md quotes. BUILD: where to build, build/gpu unless said. Without names every
-# case: first those of one rank, then, under an MPS service of their own (several processes on one
-# GPU take turns of milliseconds otherwise), those of several.
+# what docs/gpu-results.md quotes. BUILD: where to build; without it, or with '-', anew in a folder
+# that goes away again. Without names every case: first those of one rank, then, under an MPS service
+# of their own (several processes on one GPU take turns of milliseconds otherwise), those of several.
 #
 # Needs a C compiler, cmake, ninja, nvcc, CUPTI and NCCL; nothing else. No setting of the card is
 # touched. The last line counts; exit code 1 when a case failed, 77 when none did but some were
 # skipped, 2 when nothing could be built.
 set -eu
 cd "$(dirname "$0")/../.."
-build=${1:-build/gpu}
-[ $# -eq 0 ] || shift
 work=$(mktemp -d)
+build=${1:--}
+[ $# -eq 0 ] || shift
+[ "$build" != - ] || build=$work/build
 mps=
 
 stop() {
@@ -45,7 +46,8 @@ start_mps() {
     mps=1
 }
 
-say "$(date -u '+%Y-%m-%d %H:%M UTC'), $(nproc) CPU cores, $(uname -m)"
+say "$(date -u '+%Y-%m-%d %H:%M UTC'), $(nproc) CPU cores, $(uname -m)," \
+    "$(git describe --always --dirty 2>/dev/null || echo 'no git')"
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || say "no nvidia-smi"
 nvcc --version 2>/dev/null | grep release || say "no nvcc"
 
@@ -70,9 +72,11 @@ fi
 cases --several "$@"
 
 say "ran for $(($(date +%s) - begin)) s"
-awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { p += $1; f += $3; s += $5; runs++ }
+awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped, [0-9]+ not there yet$/ {
+         p += $1; f += $3; s += $5; n += $7; runs++
+     }
      END {
          if (runs != 2) { print "a run of dbo_gpu_tests did not end"; f++ }
-         printf "%d passed, %d failed, %d skipped\n", p, f, s
+         printf "%d passed, %d failed, %d skipped, %d not there yet\n", p, f, s, n
          exit f ? 1 : s ? 77 : 0
      }' "$work/out"
