@@ -5,6 +5,7 @@
 #include "app/lua/lua_read.h"
 
 #include <lauxlib.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* What the set-up needs; it runs as a Lua C function because it allocates in the state. */
@@ -19,6 +20,24 @@ static void add_folder(lua_State *L, const char *folder, const char *below)
         return;
     lua_pushfstring(L, "%s%s", folder, below);
     lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* Appends "WAY KEY=VALUE" to the list at the top of the stack. */
+static void add_set(lua_State *L, const char *way, const char *set, size_t length)
+{
+    lua_pushfstring(L, "%s ", way);
+    lua_pushlstring(L, set, length);
+    lua_concat(L, 2);
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+}
+
+/* DBO_SET="nodes=4 batch.num_tokens=64": settings with spaces between them. */
+static void add_environment(lua_State *L, const char *sets)
+{
+    for (size_t length; sets && *(sets += strspn(sets, " ")); sets += length) {
+        length = strcspn(sets, " ");
+        add_set(L, "DBO_SET", sets, length);
+    }
 }
 
 static int set_up(lua_State *L)
@@ -37,10 +56,9 @@ static int set_up(lua_State *L)
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_FOLDERS);
 
     lua_newtable(L);
-    for (uint32_t i = 0; i < with->options->num_sets; i++) {
-        lua_pushstring(L, with->options->sets[i]);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
+    add_environment(L, getenv("DBO_SET"));
+    for (uint32_t i = 0; i < with->options->num_sets; i++)
+        add_set(L, "--set", with->options->sets[i], strlen(with->options->sets[i]));
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_SETS);
     lua_pushboolean(L, with->options->ascii);
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_ASCII);
@@ -49,18 +67,6 @@ static int set_up(lua_State *L)
     lua_pushcfunction(L, dbo_lua_open);
     lua_call(L, 0, 0);
     return 0;
-}
-
-static dbo_status check_sets(const dbo_load_options *options, dbo_error *err)
-{
-    for (uint32_t i = 0; i < options->num_sets; i++) {
-        const char *equals = strchr(options->sets[i], '=');
-        if (!equals || equals == options->sets[i]) {
-            return dbo_fail(err, DBO_INVALID, "For example: --set nodes=4",
-                            "--set %s is not key=value", options->sets[i]);
-        }
-    }
-    return DBO_OK;
 }
 
 /* The experiment on the stack's top into *out. */
@@ -91,7 +97,6 @@ dbo_status dbo_experiment_load(dbo_experiment *out, const char *path,
     static const dbo_load_options none = {0};
     dbo_status status = DBO_OK;
     dbo_set_up with = {.script = path, .options = options ? options : &none};
-    DBO_TRY(check_sets(with.options, err));
     dbo_sandbox *box = dbo_sandbox_create(&with.options->limits, err);
     if (!box)
         return err ? err->status : DBO_NO_MEMORY;

@@ -1,6 +1,7 @@
 /* lua_load.h: a script into an experiment.
  *
- * A script returns what dbo.experiment { ... } gives. Names of models and hardware are files of
+ * A script returns what dbo.experiment { ... } gives. The environment's DBO_SET and then `sets`
+ * override keys of every experiment. Names of models and hardware are files of
  * folders that are looked in, in this order: the script's own, the one above it (so that
  * scripts/workloads finds scripts/models), and those of script_path.h.
  *

@@ -18,13 +18,25 @@
 #define MAX_BASES 8
 
 typedef struct dbo_described {
-    const char *kind;
-    const dbo_settings *settings;
-    void *object;
+    dbo_experiment *experiment;
+    const char *key; /* "model" or "hardware" */
     int depth;
 } dbo_described;
 
-static void read_value(lua_State *L, dbo_described *into, const dbo_place *place);
+/* Where a description was written: by an override, or in a file other than the calling script; both
+ * NULL: there. */
+typedef struct dbo_place {
+    const char *way, *path;
+} dbo_place;
+
+static void read_value(lua_State *L, dbo_described *into, const dbo_value *value, dbo_place place);
+
+static void raise(lua_State *L, dbo_place place, dbo_error *err)
+{
+    if (place.path)
+        dbo_sandbox_raise_in(L, place.path, err);
+    dbo_lua_raise_by(L, place.way, err);
+}
 
 static bool is_file_name(const char *name)
 {
@@ -67,17 +79,17 @@ static bool find_in(lua_State *L, const char *folder, const char *name, dbo_sugg
 }
 
 /* Pushes the path of a preset; raises if there is none. */
-static void find_preset(lua_State *L, const char *kind, const char *name, const dbo_place *place)
+static void push_path(lua_State *L, const char *key, const char *name, dbo_place place)
 {
     dbo_error err = {0};
     dbo_suggestion near = dbo_suggest_begin(name);
-    char nearest[64] = "";
-    const char *what = strcmp(kind, "models") == 0 ? "model" : "hardware";
+    char nearest[64] = "", hint[128];
+    const char *folder = strcmp(key, "model") == 0 ? "models" : "hardware";
     lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_FOLDERS);
     lua_Unsigned count = lua_rawlen(L, -1);
     for (lua_Unsigned i = 1; i <= count && is_file_name(name); i++) {
         lua_rawgeti(L, -1, (lua_Integer)i);
-        lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), kind);
+        lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), folder);
         if (find_in(L, lua_tostring(L, -1), name, &near, nearest)) {
             lua_replace(L, -4);
             lua_pop(L, 2);
@@ -85,77 +97,60 @@ static void find_preset(lua_State *L, const char *kind, const char *name, const 
         }
         lua_pop(L, 2);
     }
-    char hint[128];
     snprintf(hint, sizeof hint,
-             "Names are the files of scripts/%s; a table of fields describes a new one.", kind);
-    if (near.nearest) {
-        dbo_fail(&err, DBO_INVALID, hint, "unknown %s '%.48s', did you mean '%s'?", what, name,
-                 near.nearest);
-    } else {
-        dbo_fail(&err, DBO_INVALID, hint, "unknown %s '%.48s'", what, name);
-    }
-    dbo_lua_raise(L, place, strcmp(kind, "models") == 0 ? "model" : "hardware", &err);
+             "Names are the files of scripts/%s; a table of fields describes a new one.", folder);
+    dbo_fail_key(&err, DBO_INVALID, key, hint,
+                 near.nearest ? "unknown %s '%.48s', did you mean '%s'?" : "unknown %s '%.48s'",
+                 key, name, near.nearest);
+    raise(L, place, &err);
 }
 
-/* The preset whose name is at the top of the stack. */
-static void read_preset(lua_State *L, dbo_described *into, const dbo_place *place)
+static void read_preset(lua_State *L, dbo_described *into, const char *name, dbo_place place)
 {
     dbo_error err = {0};
-    find_preset(L, into->kind, lua_tostring(L, -1), place);
-    const char *path = lua_tostring(L, -1);
-    dbo_sandbox *box = dbo_sandbox_of(L);
-    if (dbo_sandbox_load_file(box, path, &err) != DBO_OK) {
+    push_path(L, into->key, name, place);
+    const dbo_place inside = {.path = lua_tostring(L, -1)};
+    if (dbo_sandbox_load_file(dbo_sandbox_of(L), inside.path, &err) != DBO_OK) {
         if (err.status == DBO_IO)
             err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
         dbo_sandbox_raise(L, &err);
     }
     lua_call(L, 0, 1);
-    dbo_place inside = {.path = path};
     if (lua_type(L, -1) != LUA_TTABLE) {
         dbo_fail(&err, DBO_INVALID, "End it with: return { name = ..., ... }",
                  "the file must return a table of fields, not %s", luaL_typename(L, -1));
-        dbo_lua_raise(L, &inside, NULL, &err);
+        raise(L, inside, &err);
     }
-    read_value(L, into, &inside);
-    lua_pop(L, 2);
+    read_value(L, into, dbo_lua_read(L, -1), inside);
+    lua_pop(L, 3);
 }
 
-static void take_field(lua_State *L, void *self, const dbo_place *place, const char *key)
-{
-    dbo_described *into = self;
-    if (strcmp(key, "base") != 0)
-        dbo_lua_set_field(L, into->settings, into->object, place, key);
-}
-
-static void read_value(lua_State *L, dbo_described *into, const dbo_place *place)
+static void read_value(lua_State *L, dbo_described *into, const dbo_value *value, dbo_place place)
 {
     dbo_error err = {0};
     luaL_checkstack(L, 16, "descriptions");
-    const char *key = strcmp(into->kind, "models") == 0 ? "model" : "hardware";
+    const char *name = dbo_value_text(value);
+    const dbo_value *base = dbo_value_member(value, "base");
     if (++into->depth > MAX_BASES) {
-        dbo_fail(&err, DBO_LIMIT, "Does one name itself as its base?",
-                 "more than %d descriptions stand on each other", MAX_BASES);
-        dbo_lua_raise(L, place, "base", &err);
+        dbo_fail_key(&err, DBO_LIMIT, "base", "Does one name itself as its base?",
+                     "more than %d descriptions stand on each other", MAX_BASES);
+        raise(L, place, &err);
     }
-    if (lua_type(L, -1) == LUA_TSTRING) {
-        read_preset(L, into, place);
+    if (name || base)
+        dbo_experiment_forget(into->experiment, into->key);
+    if (name) {
+        read_preset(L, into, name, place);
         return;
     }
-    if (lua_type(L, -1) != LUA_TTABLE) {
-        dbo_value value = dbo_lua_value(L, -1);
-        dbo_value_mismatch(key, "a name or a table of fields", &value, &err);
-        dbo_lua_raise(L, place, key, &err);
-    }
-    lua_pushliteral(L, "base");
-    if (lua_rawget(L, -2) != LUA_TNIL)
-        read_value(L, into, place);
-    lua_pop(L, 1);
-    dbo_lua_each(L, -1, into->settings->name, place, take_field, into);
+    if (base)
+        read_value(L, into, base, place);
+    if (dbo_experiment_set(into->experiment, into->key, value, &err) != DBO_OK)
+        raise(L, place, &err);
 }
 
-void dbo_lua_read_described(lua_State *L, const char *kind, const dbo_settings *settings,
-                            void *object, const dbo_place *place)
+void dbo_lua_describe(lua_State *L, dbo_experiment *experiment, const char *way, const char *key,
+                      const dbo_value *value)
 {
-    dbo_described into = {.kind = kind, .settings = settings, .object = object};
-    read_value(L, &into, place);
+    dbo_described into = {.experiment = experiment, .key = key};
+    read_value(L, &into, value, (dbo_place){.way = way});
 }

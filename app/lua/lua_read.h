@@ -1,8 +1,15 @@
-/* lua_read.h: Lua tables into structs, inside the app's Lua binding (only app/lua_*.c include it).
+/* lua_read.h: what scripts say, read into values, inside the app's Lua binding (only app/lua use
+ * it).
+ *
+ * A table is read once, whole, into a dbo_value that is a copy: no script runs meanwhile, and what
+ * scripts do to the table later changes nothing. The copy belongs to a userdata.
+ *
+ *     const dbo_value *table = dbo_lua_read(L, 1);          // pushes the owner
+ *     if (dbo_setting_set(&settings, &object, "nodes", dbo_value_member(table, "nodes"), &err))
+ *         dbo_lua_raise(L, &err);                           // "F.lua:7: nodes must be ..."
  *
  * These run inside C functions called from Lua and fail by raising a Lua error with its place: none
- * returns a status. They own nothing on the C side while they may raise. Keys are visited in
- * alphabetical order, so that the first mistake reported is the same in every run.
+ * returns a status. They own nothing on the C side while they may raise.
  */
 #ifndef DBO_APP_LUA_READ_H
 #define DBO_APP_LUA_READ_H
@@ -15,7 +22,8 @@
 
 /* Registry key of the list of folders that presets are looked for in. */
 #define DBO_LUA_FOLDERS "dbo.folders"
-/* Registry key of the list of {key, text} that override the keys of every experiment. */
+/* Registry key of what overrides the keys of every experiment: "DBO_SET nodes=4", "--set nodes=8".
+ */
 #define DBO_LUA_SETS "dbo.sets"
 /* Registry key: whether drawings use ASCII unless a script says. */
 #define DBO_LUA_ASCII "dbo.ascii"
@@ -23,59 +31,50 @@
 #define DBO_LUA_OPTIONS "dbo.options"
 /* Name of the metatable of experiments. */
 #define DBO_LUA_EXPERIMENT "dbo.experiment"
+/* Name of the metatable of schedules, and what such a userdata is. */
+#define DBO_LUA_SCHEDULE "dbo.schedule"
+typedef struct dbo_lua_schedule {
+    dbo_template *t; /* held */
+} dbo_lua_schedule;
+/* Name of the metatable of what dbo.fixed gives; those of batches: "dbo.decode", ... */
+#define DBO_LUA_FIXED "dbo.fixed"
 
-/* Where a value was written, for errors: the calling script line (all zero), a line of a file, or
- * anything else ("--set nodes=x"). */
-typedef struct dbo_place {
-    const char *path;   /* a loaded file other than the caller's; or NULL */
-    const char *prefix; /* before the sentence; or NULL */
-} dbo_place;
+/* Raises err at the line of the calling script that says its key, or at the call. Does not return.
+ */
+int dbo_lua_raise(lua_State *L, dbo_error *err);
+/* The same for what was said by an override, "--set nodes=4"; NULL: as dbo_lua_raise. */
+int dbo_lua_raise_by(lua_State *L, const char *way, dbo_error *err);
 
-/* Raises err at a place; `key` may be NULL. Does not return. */
-int dbo_lua_raise(lua_State *L, const dbo_place *place, const char *key, dbo_error *err);
+/* The value at an index with all that is in it, copied; pushes its owner. Raises if tables are more
+ * than 16 deep. */
+const dbo_value *dbo_lua_read(lua_State *L, int index);
+/* The same, but tables inside it are not looked into. */
+const dbo_value *dbo_lua_read_flat(lua_State *L, int index);
+/* The value that an owner pushed by dbo_lua_read holds. */
+const dbo_value *dbo_lua_read_again(lua_State *L, int owner);
+/* Memory for other values, while the two values that are pushed stay where they are. */
+dbo_value_memory dbo_lua_push_memory(lua_State *L);
 
-/* The Lua value at an index; text is borrowed from it. */
-dbo_value dbo_lua_value(lua_State *L, int index);
+/* The single argument of `function` must be a table: copied; pushes its owner. */
+const dbo_value *dbo_lua_read_argument(lua_State *L, const char *function);
 
-/* Calls take(L, self, place, key) for each key of the table at `index`, the value on top of the
- * stack. Keys must be strings; `what` names the table in the sentence. */
-typedef void (*dbo_lua_take)(lua_State *L, void *self, const dbo_place *place, const char *key);
-void dbo_lua_each(lua_State *L, int index, const char *what, const dbo_place *place,
-                  dbo_lua_take take, void *self);
-
-/* The value at the top of the stack into a field of `object`. */
-void dbo_lua_set_field(lua_State *L, const dbo_settings *settings, void *object,
-                       const dbo_place *place, const char *key);
-
-/* Pushes a copy of the table at `index`, tables in it copied as well, metatables shared; raises if
- * they are more than 16 deep. */
-void dbo_lua_copy_table(lua_State *L, int index);
+/* A new metatable, at the top of the stack: tostring() says `name`, scripts cannot see it,
+ * `collect` (or NULL) is its finalizer. */
+void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect);
 
 /* ---- presets (lua_preset.c) ---- */
 
-/* Applies the description at the top of the stack to `object`: the name of a file in the folder
- * `kind` ("models", "hardware") of the scripts, or a table of fields that may have a `base`. */
-void dbo_lua_read_described(lua_State *L, const char *kind, const dbo_settings *settings,
-                            void *object, const dbo_place *place);
-
-/* ---- batches (lua_batch.c) ---- */
-
-/* Pushes the functions decode, prefill, batch into the module table at the top of the stack. */
-void dbo_lua_open_batch(lua_State *L);
-/* Is the value at the top of the stack made by one of them? */
-bool dbo_lua_is_batch(lua_State *L);
-/* The batch at the top of the stack, made by one of these, into `load`, which must be zeroed. */
-void dbo_lua_read_batch(lua_State *L, dbo_workload *load, const dbo_place *place);
-/* One key of it: num_tokens, context_len, prompt_len, jitter_us; the value on top of the stack. */
-void dbo_lua_read_batch_key(lua_State *L, dbo_workload *load, const dbo_place *place,
-                            const char *key);
+/* Fills the experiment's "model" or "hardware" (`key`) from the name of a file in the scripts, or
+ * from a table of fields that may have a `base`. `way` as in dbo_lua_raise_by. */
+void dbo_lua_describe(lua_State *L, dbo_experiment *experiment, const char *way, const char *key,
+                      const dbo_value *value);
 
 /* ---- experiments (lua_dbo.c) ---- */
 
-/* Pushes a finished experiment from the description at `index`, a table of its keys; then come the
- * overrides of the command line, then those of the table at `overrides` (0: none). Its user value 1
- * is a copy of the description. */
-dbo_experiment *dbo_lua_make_experiment(lua_State *L, int index, int overrides);
+/* Pushes a finished experiment from its description; then come the environment's and the command
+ * line's overrides, then those of `overrides` (may be NULL). The owner of the description, at
+ * stack index `owner`, becomes its user value 1. */
+dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value *overrides);
 
 /* ---- running (lua_run.c) ---- */
 

@@ -13,8 +13,6 @@
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 #define MAX_STEPS      1000000
 
-static const dbo_place here = {0};
-
 /* What a raise must not leave behind. */
 typedef struct dbo_request_file {
     char *text;
@@ -88,7 +86,7 @@ static int read_requests(lua_State *L)
     luaL_setmetatable(L, "dbo.requests");
     if (dbo_sandbox_read(path, MAX_FILE_BYTES, &file->text, &length, &err) != DBO_OK) {
         err.status = err.status == DBO_IO ? DBO_INVALID : err.status;
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     }
     lua_newtable(L);
     lua_Integer line = 0, count = 0;
@@ -104,7 +102,7 @@ static int read_requests(lua_State *L)
                 bool counted = strncmp(err.message, "line 1, ", 8) == 0;
                 dbo_fail(&err, err.status, err.hint, "%s, line %d%s%s", path, (int)line + 1,
                          counted ? ", " : ": ", err.message + (counted ? 8 : 0));
-                dbo_lua_raise(L, &here, NULL, &err);
+                dbo_lua_raise(L, &err);
             }
             lua_rawseti(L, -2, ++count);
             dbo_json_destroy(file->line);
@@ -117,9 +115,7 @@ static int read_requests(lua_State *L)
 
 void dbo_lua_open_requests(lua_State *L)
 {
-    luaL_newmetatable(L, "dbo.requests");
-    lua_pushcfunction(L, collect_file);
-    lua_setfield(L, -2, "__gc");
+    dbo_lua_new_type(L, "dbo.requests", collect_file);
     lua_pop(L, 1);
     lua_pushcfunction(L, read_requests);
     lua_setfield(L, -2, "requests");

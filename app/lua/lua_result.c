@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define SCRATCH   "dbo.scratch"
+#define RESULT    "dbo.result"
 #define SPANS     "dbo.spans"
 #define MAX_DEPTH 8
 
@@ -81,7 +82,6 @@ static int collect_scratch(lua_State *L)
 /* The scratch is Lua's, which may raise in the middle of the walk. */
 static void push_members(lua_State *L, const dbo_result *result)
 {
-    static const dbo_place here = {0};
     result_table t = {.L = L};
     dbo_error err = {0};
     dbo_strbuf *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
@@ -97,7 +97,7 @@ static void push_members(lua_State *L, const dbo_result *result)
     dbo_result_visit(result, &sink);
     if (scratch->failed) {
         dbo_fail_memory(&err, "the notation");
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     }
     dbo_strbuf_fini(scratch);
     lua_remove(L, -2);
@@ -198,19 +198,17 @@ void dbo_lua_push_result(lua_State *L, const dbo_outcome *outcome)
     set_integer(L, "num_ubatches", outcome->split ? outcome->result.num_ubatches : 1);
     push_spans(L, outcome);
     lua_setfield(L, -2, "spans");
+    luaL_setmetatable(L, RESULT);
 }
 
 void dbo_lua_open_result(lua_State *L)
 {
-    luaL_newmetatable(L, SCRATCH);
-    lua_pushcfunction(L, collect_scratch);
-    lua_setfield(L, -2, "__gc");
-    luaL_newmetatable(L, SPANS);
+    dbo_lua_new_type(L, SCRATCH, collect_scratch);
+    dbo_lua_new_type(L, RESULT, NULL);
+    dbo_lua_new_type(L, SPANS, NULL);
     lua_pushcfunction(L, span_at);
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, count_spans);
     lua_setfield(L, -2, "__len");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 2);
+    lua_pop(L, 3);
 }

@@ -18,8 +18,6 @@
 #define MAX_LOADS       8
 #define WARNING_COLUMNS 100u
 
-static const dbo_place here = {0};
-
 /* ---- dbo.load(path) ---- */
 
 /* Pushes the path of a script as seen from the calling one. */
@@ -41,22 +39,26 @@ static const char *push_relative(lua_State *L, const char *path)
 const char *dbo_lua_push_path(lua_State *L, const char *function, const char *ending)
 {
     dbo_error err = {0};
-    dbo_value value = dbo_lua_value(L, 1);
     char what[64];
-    snprintf(what, sizeof what, "the path of %s", function);
-    if (value.kind != DBO_VALUE_TEXT) {
-        dbo_value_mismatch(what, "a string", &value, &err);
-        dbo_lua_raise(L, &here, NULL, &err);
-    }
-    size_t length = strlen(value.text), wanted = strlen(ending);
-    if (value.text[0] == '/' || length <= wanted ||
-        strcmp(value.text + length - wanted, ending) != 0) {
+    const dbo_value *value = dbo_lua_read(L, 1);
+    const char *path = dbo_value_text(value);
+    size_t length = path ? strlen(path) : 0, wanted = strlen(ending);
+    if (!path) {
+        snprintf(what, sizeof what, "the path of %s", function);
+        dbo_value_mismatch(what, "a string", value, &err);
+        dbo_lua_raise(L, &err);
+    } else if (path[0] == '/') {
+        dbo_fail(&err, DBO_INVALID, "For example: ../models/mine.lua",
+                 "%s takes a path relative to the script, not the absolute '%.80s'", function,
+                 path);
+        dbo_lua_raise(L, &err);
+    } else if (length <= wanted || strcmp(path + length - wanted, ending) != 0) {
         dbo_fail(&err, DBO_INVALID, NULL,
                  "%s takes the path of a %s file, relative to the script, not '%.80s'", function,
-                 ending, value.text);
-        dbo_lua_raise(L, &here, NULL, &err);
+                 ending, path);
+        dbo_lua_raise(L, &err);
     }
-    return push_relative(L, value.text);
+    return push_relative(L, path);
 }
 
 static lua_Integer add_depth(lua_State *L, lua_Integer by)
@@ -76,13 +78,13 @@ static int load_script(lua_State *L)
     if (add_depth(L, 0) == MAX_LOADS) {
         dbo_fail(&err, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
                  MAX_LOADS);
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     }
     if (dbo_sandbox_load_file(dbo_sandbox_of(L), path, &err) != DBO_OK) {
         if (err.status != DBO_IO)
             dbo_sandbox_raise(L, &err);
         err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     }
     add_depth(L, 1);
     int lua_status = lua_pcall(L, 0, 1, 0);
@@ -93,7 +95,7 @@ static int load_script(lua_State *L)
         dbo_fail(&err, DBO_INVALID, "It must end with: return dbo.experiment { ... }",
                  "%s returns %s, not an experiment", path,
                  lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     }
     return 1;
 }
@@ -144,17 +146,16 @@ static int run_experiment(lua_State *L)
 {
     dbo_error err = {0};
     dbo_experiment *experiment = luaL_testudata(L, 1, DBO_LUA_EXPERIMENT);
-    dbo_value overrides = dbo_lua_value(L, 2);
     lua_settop(L, 2);
-    if (!experiment || (overrides.kind != DBO_VALUE_TABLE && !lua_isnil(L, 2))) {
+    if (!experiment || (lua_type(L, 2) != LUA_TTABLE && !lua_isnil(L, 2))) {
         dbo_fail(&err, DBO_INVALID, NULL,
                  "dbo.run takes an experiment and, if wanted, a table of overrides: "
                  "dbo.run(e, { nodes = 4 })");
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     }
     if (!lua_isnil(L, 2)) {
         lua_getiuservalue(L, 1, 1);
-        experiment = dbo_lua_make_experiment(L, 3, 2);
+        experiment = dbo_lua_make_experiment(L, 3, dbo_lua_read(L, 2));
     }
     const dbo_sandbox_limits *limits = dbo_sandbox_limits_of(dbo_sandbox_of(L));
     const dbo_simulate_options options = {.cancelled = limits->cancelled,
@@ -166,7 +167,7 @@ static int run_experiment(lua_State *L)
     dbo_status status = simulate(L, experiment, &options, outcome, &err);
     dbo_sandbox_pause(dbo_sandbox_of(L), false);
     if (status != DBO_OK)
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     print_warnings(L, &outcome->result);
     dbo_lua_push_result(L, outcome);
     /* Traces and batches are large and not the collector's: they do not wait for it. */
@@ -178,9 +179,7 @@ static int run_experiment(lua_State *L)
 
 void dbo_lua_open_run(lua_State *L)
 {
-    luaL_newmetatable(L, OUTCOME);
-    lua_pushcfunction(L, collect_outcome);
-    lua_setfield(L, -2, "__gc");
+    dbo_lua_new_type(L, OUTCOME, collect_outcome);
     lua_pop(L, 1);
     dbo_lua_open_result(L);
     lua_pushcfunction(L, load_script);

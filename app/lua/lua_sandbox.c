@@ -325,6 +325,15 @@ const char *dbo_sandbox_script(const dbo_sandbox *box)
     return source ? source->path : "Lua";
 }
 
+/* Is the error object on the stack the one that a C function has raised last? */
+static bool is_raised(dbo_sandbox *box)
+{
+    lua_rawgetp(box->lua, LUA_REGISTRYINDEX, box);
+    bool same = lua_rawequal(box->lua, -1, -2);
+    lua_pop(box->lua, 1);
+    return same;
+}
+
 /* Turns the Lua error on the stack into *err and pops it. */
 dbo_status dbo_sandbox_take_error(dbo_sandbox *box, int lua_status, dbo_error *err)
 {
@@ -340,10 +349,8 @@ dbo_status dbo_sandbox_take_error(dbo_sandbox *box, int lua_status, dbo_error *e
         status = dbo_fail(err, DBO_INVALID, "Call error() with a string.",
                           "%s: the script raised a %s instead of a sentence",
                           dbo_sandbox_script(box), luaL_typename(lua, -1));
-    } else if (strcmp(text, box->raised.message) == 0) {
-        status = box->raised.status;
-        if (err)
-            *err = box->raised;
+    } else if (is_raised(box)) {
+        status = dbo_error_pass(err, &box->raised);
     } else {
         if (lua_status == LUA_ERRSYNTAX)
             status = DBO_PARSE;
@@ -502,20 +509,30 @@ int dbo_sandbox_raise(lua_State *L, const dbo_error *err)
     dbo_sandbox *box = dbo_sandbox_of(L);
     box->raised = *err;
     lua_pushstring(L, box->raised.message);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, box);
     return lua_error(L);
 }
 
-/* Does the line (up to its end or a comment) assign to `key`? */
-static bool line_sets_key(const char *line, const char *end, const char *key)
+/* The innermost name in a key: num_tokens of "batch.num_tokens[1]", and how long it is. */
+static const char *last_name(const char *key, size_t *length)
 {
-    size_t length = strlen(key);
+    const char *dot = strrchr(key, '.');
+    const char *name = dot ? dot + 1 : key;
+    *length = strcspn(name, "[");
+    return name;
+}
+
+/* Does the line (up to its end or a comment) assign to the name? */
+static bool line_sets(const char *line, const char *end, const char *name, size_t length)
+{
     for (const char *at = line; at + length < end; at++) {
         if (at[0] == '-' && at[1] == '-')
             return false;
         bool starts = at == line || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                             "0123456789_.",
                                             at[-1]);
-        if (!starts || strncmp(at, key, length) != 0)
+        if (!starts || strncmp(at, name, length) != 0)
             continue;
         const char *after = at + length;
         while (after < end && (*after == ' ' || *after == '\t' || *after == ']' || *after == '"'))
@@ -526,25 +543,26 @@ static bool line_sets_key(const char *line, const char *end, const char *key)
     return false;
 }
 
-/* The line of the first `key =` at or after `from`, or `from` itself. */
-static int key_line(const dbo_sandbox *box, const char *path, int from, const char *key)
+/* The line that the error is about: of the first assignment to its key at or after `from`, or
+ * `from` itself. */
+static uint32_t line_of(const dbo_sandbox *box, const char *path, int from, const dbo_error *err)
 {
     const dbo_source *source = box->sources;
     while (source && strcmp(source->path, path) != 0)
         source = source->next;
-    if (!source || !key)
-        return from;
+    size_t length = 0;
+    const char *name = last_name(err->key, &length);
     int line = 1;
-    for (const char *at = source->text; *at; line++) {
+    for (const char *at = source && length > 0 ? source->text : ""; *at; line++) {
         const char *end = strchrnul(at, '\n');
-        if (line >= from && line_sets_key(at, end, key))
-            return line;
+        if (line >= from && line_sets(at, end, name, length))
+            return (uint32_t)line;
         at = *end ? end + 1 : end;
     }
-    return from;
+    return (uint32_t)from;
 }
 
-int dbo_sandbox_raise_at(lua_State *L, const char *key, dbo_error *err)
+int dbo_sandbox_raise_at(lua_State *L, dbo_error *err)
 {
     lua_Debug ar;
     for (int level = 1; lua_getstack(L, level, &ar); level++) {
@@ -552,16 +570,14 @@ int dbo_sandbox_raise_at(lua_State *L, const char *key, dbo_error *err)
         if (ar.currentline <= 0)
             continue;
         const char *path = ar.source[0] == '@' ? ar.source + 1 : ar.short_src;
-        int line = key_line(dbo_sandbox_of(L), path, ar.currentline, key);
-        dbo_error_prefix(err, "%s:%d", path, line);
+        dbo_error_at(err, path, line_of(dbo_sandbox_of(L), path, ar.currentline, err));
         break;
     }
     return dbo_sandbox_raise(L, err);
 }
 
-int dbo_sandbox_raise_in(lua_State *L, const char *path, const char *key, dbo_error *err)
+int dbo_sandbox_raise_in(lua_State *L, const char *path, dbo_error *err)
 {
-    int line = key_line(dbo_sandbox_of(L), path, 1, key);
-    dbo_error_prefix(err, "%s:%d", path, line);
+    dbo_error_at(err, path, line_of(dbo_sandbox_of(L), path, 1, err));
     return dbo_sandbox_raise(L, err);
 }

@@ -75,11 +75,11 @@ void dbo_sandbox_pause(dbo_sandbox *box, bool paused);
 
 /* Raises err as a Lua error; the message gets no place: see dbo_sandbox_raise_at. No return. */
 int dbo_sandbox_raise(lua_State *L, const dbo_error *err);
-/* The same with "path:line: " of the calling Lua function before the message; if `key` is not
- * NULL, the line of the first `key =` at or after the call. */
-int dbo_sandbox_raise_at(lua_State *L, const char *key, dbo_error *err);
+/* The same at the calling Lua function: the line of the first `key =` of the error's key at or
+ * after the call, else of the call. An error that has a place keeps it. */
+int dbo_sandbox_raise_at(lua_State *L, dbo_error *err);
 /* The same for a loaded file that has already returned: the line of its first `key =`. */
-int dbo_sandbox_raise_in(lua_State *L, const char *path, const char *key, dbo_error *err);
+int dbo_sandbox_raise_in(lua_State *L, const char *path, dbo_error *err);
 
 /* The value that `require "dbo"` returns is the one at the top of the stack; pops it. */
 void dbo_sandbox_set_module(dbo_sandbox *box);

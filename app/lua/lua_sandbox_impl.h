@@ -23,7 +23,7 @@ struct dbo_sandbox {
     dbo_source *sources;
     int module_ref;
     bool memory_refused, has_printed;
-    dbo_error raised; /* the last error raised by a C function; its message is on Lua's stack */
+    dbo_error raised; /* the last one of a C function; its Lua object: registry, under the box */
     /* ---- between the calling thread and the script's ---- */
     atomic_bool overdue;    /* its time is over; the hook ends it */
     atomic_bool abandoned;  /* the caller has given it up */

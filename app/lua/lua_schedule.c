@@ -16,40 +16,31 @@
 #define RECORDING "dbo.recording"
 #define SERIALS   "dbo.recordings" /* registry key: how many parts were recorded so far */
 
-/* What a script holds. */
-typedef struct dbo_schedule_box {
-    dbo_template *t;
-} dbo_schedule_box;
-
 typedef struct dbo_schedule_keys {
     char name[DBO_TEMPLATE_NAME];
     uint32_t num_ubatches, layers;
 } dbo_schedule_keys;
 
-static const dbo_field schedule_fields[] = {
-    {"name", DBO_FIELD_TEXT, offsetof(dbo_schedule_keys, name), 0, DBO_TEMPLATE_NAME, true, NULL,
-     "what people call it"},
-    {"num_ubatches", DBO_FIELD_U32, offsetof(dbo_schedule_keys, num_ubatches), 2, DBO_MAX_UBATCHES,
-     false, NULL, "that it is written for"},
-    {"layers", DBO_FIELD_U32, offsetof(dbo_schedule_keys, layers), 1, DBO_MAX_LAYERS - 1, false,
-     NULL, "that run, unless the experiment says"},
-};
-
-static void take_key(lua_State *L, void *self, const dbo_place *place, const char *key)
+static dbo_status set_keys(dbo_schedule_keys *keys, const dbo_value *table, dbo_error *err)
 {
+    static const dbo_field fields[] = {
+        {"name", DBO_FIELD_TEXT, offsetof(dbo_schedule_keys, name), 0, DBO_TEMPLATE_NAME, true,
+         NULL, "what people call it"},
+        {"num_ubatches", DBO_FIELD_U32, offsetof(dbo_schedule_keys, num_ubatches), 2,
+         DBO_MAX_UBATCHES, false, NULL, "that it is written for"},
+        {"layers", DBO_FIELD_U32, offsetof(dbo_schedule_keys, layers), 1, DBO_MAX_LAYERS - 1, false,
+         NULL, "that run, unless the experiment says"},
+    };
     static const char *const extra[] = {"layer", NULL};
-    const dbo_settings settings = {"dbo.schedule", schedule_fields,
-                                   sizeof schedule_fields / sizeof schedule_fields[0], extra};
-    if (strcmp(key, "layer") != 0) {
-        dbo_lua_set_field(L, &settings, self, place, key);
-        return;
-    }
-    if (lua_type(L, -1) == LUA_TFUNCTION)
-        return;
-    dbo_error err = {0};
-    dbo_value value = dbo_lua_value(L, -1);
-    dbo_value_mismatch("layer", "a function(u)", &value, &err);
-    dbo_lua_raise(L, place, key, &err);
+    static const dbo_settings settings = {"dbo.schedule", fields, sizeof fields / sizeof fields[0],
+                                          extra};
+    const dbo_value *layer = dbo_value_member(table, "layer");
+    DBO_TRY(dbo_settings_set(&settings, keys, table, err));
+    if (!keys->name[0] || !layer)
+        return dbo_fail(err, DBO_INVALID,
+                        "dbo.schedule { name = \"mine\", layer = function(u) ... end }",
+                        "dbo.schedule needs %s", keys->name[0] ? "layer" : "name");
+    return DBO_OK;
 }
 
 static int collect_recording(lua_State *L)
@@ -62,7 +53,7 @@ static int collect_recording(lua_State *L)
 
 static int collect_schedule(lua_State *L)
 {
-    dbo_schedule_box *box = lua_touserdata(L, 1);
+    dbo_lua_schedule *box = lua_touserdata(L, 1);
     dbo_template_release(box->t);
     box->t = NULL;
     return 0;
@@ -71,7 +62,6 @@ static int collect_schedule(lua_State *L)
 /* A new recording on the stack, with its table of names as user value. */
 static dbo_recording *push_recording(lua_State *L, const dbo_schedule_keys *keys)
 {
-    static const dbo_place here = {0};
     dbo_error err = {0};
     dbo_recording *r = lua_newuserdatauv(L, sizeof *r, 1);
     memset(r, 0, sizeof *r);
@@ -82,7 +72,7 @@ static dbo_recording *push_recording(lua_State *L, const dbo_schedule_keys *keys
         r->compute_done[u] = r->comm_done[u] = DBO_NO_INDEX;
     r->t = dbo_template_create(keys->name, keys->num_ubatches, &err);
     if (!r->t)
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     r->t->num_layers = keys->layers;
     return r;
 }
@@ -97,13 +87,13 @@ static lua_Integer next_serial(lua_State *L)
     return serial;
 }
 
-/* Raises at the line that the sentence names; else where dbo.schedule is called. */
-static void raise(lua_State *L, const dbo_template *t, dbo_error *err)
+/* At the line of the recorded instruction, if the error has it; else where the layer function is
+ * given. */
+static void raise(lua_State *L, dbo_error *err)
 {
-    static const dbo_place here = {0};
-    if (dbo_template_is_placed(t, err))
-        dbo_sandbox_raise(L, err);
-    dbo_lua_raise(L, &here, "layer", err);
+    if (!err->key[0])
+        dbo_error_key(err, "layer");
+    dbo_lua_raise(L, err);
 }
 
 /* The script that has the layer function at stack index `layer`; its lines are recorded. */
@@ -114,13 +104,12 @@ static void set_path(lua_State *L, dbo_template *t, int layer)
     lua_pushvalue(L, layer);
     if (lua_getinfo(L, ">S", &ar) && ar.source[0] == '@' &&
         dbo_template_set_path(t, ar.source + 1, &err) != DBO_OK)
-        raise(L, t, &err);
+        raise(L, &err);
 }
 
 /* Calls the layer function at stack index `layer` for each ubatch; leaves the recording. */
 static dbo_recording *record(lua_State *L, const dbo_schedule_keys *keys, int layer)
 {
-    static const dbo_place here = {0};
     dbo_error err = {0};
     dbo_recording *r = push_recording(L, keys);
     int index = lua_gettop(L);
@@ -139,11 +128,11 @@ static dbo_recording *record(lua_State *L, const dbo_schedule_keys *keys, int la
                      "schedule %s: ubatch %u ends its layer on the stream %s; the next one begins "
                      "on compute",
                      keys->name, u, r->t->builder.program.stream_names[r->stream]);
-            dbo_lua_raise(L, &here, "layer", &err);
+            raise(L, &err);
         }
     }
     if (dbo_template_finish(r->t, &err) != DBO_OK)
-        dbo_lua_raise(L, &here, "layer", &err);
+        raise(L, &err);
     return r;
 }
 
@@ -163,55 +152,37 @@ static void compare(lua_State *L, const dbo_recording *a, const dbo_recording *b
     dbo_template_refuse(longer, ubatch, known ? longer->lines[ubatch][index] : 0,
                         "It may depend on u.id alone, not on data: the program is made once.",
                         sentence, &err);
-    raise(L, longer, &err);
+    raise(L, &err);
 }
 
 static int make_schedule(lua_State *L)
 {
-    static const dbo_place here = {0};
     dbo_error err = {0};
     dbo_schedule_keys keys = {.num_ubatches = 2};
-    if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TTABLE) {
-        dbo_fail(&err, DBO_INVALID, NULL, "dbo.schedule takes a table: dbo.schedule { ... }");
-        dbo_lua_raise(L, &here, NULL, &err);
+    const dbo_value *table = dbo_lua_read_argument(L, DBO_LUA_SCHEDULE);
+    if (set_keys(&keys, table, &err) != DBO_OK)
+        dbo_lua_raise(L, &err);
+    lua_pushliteral(L, "layer");
+    if (lua_rawget(L, 1) != LUA_TFUNCTION) {
+        dbo_value_mismatch("layer", "a function(u)", dbo_value_member(table, "layer"), &err);
+        dbo_lua_raise(L, &err);
     }
-    dbo_lua_each(L, 1, "dbo.schedule", &here, take_key, &keys);
-    lua_getfield(L, 1, "layer");
-    if (!keys.name[0] || lua_isnil(L, -1)) {
-        dbo_fail(&err, DBO_INVALID, "dbo.schedule { name = \"mine\", layer = function(u) ... end }",
-                 "dbo.schedule needs %s", keys.name[0] ? "layer" : "name");
-        dbo_lua_raise(L, &here, NULL, &err);
-    }
+    lua_replace(L, 2);
     const dbo_recording *first = record(L, &keys, 2);
     compare(L, first, record(L, &keys, 2));
     if (dbo_template_check(first->t, &err) != DBO_OK)
-        raise(L, first->t, &err);
-    dbo_schedule_box *made = lua_newuserdatauv(L, sizeof *made, 0);
+        raise(L, &err);
+    dbo_lua_schedule *made = lua_newuserdatauv(L, sizeof *made, 0);
     made->t = dbo_template_retain(first->t);
     luaL_setmetatable(L, DBO_LUA_SCHEDULE);
     return 1;
 }
 
-dbo_template *dbo_lua_schedule(lua_State *L, int index)
-{
-    const dbo_schedule_box *box = luaL_testudata(L, index, DBO_LUA_SCHEDULE);
-    return box ? box->t : NULL;
-}
-
-static void new_metatable(lua_State *L, const char *name, lua_CFunction collect)
-{
-    luaL_newmetatable(L, name);
-    lua_pushcfunction(L, collect);
-    lua_setfield(L, -2, "__gc");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    lua_pop(L, 1);
-}
-
 void dbo_lua_open_schedule(lua_State *L)
 {
-    new_metatable(L, RECORDING, collect_recording);
-    new_metatable(L, DBO_LUA_SCHEDULE, collect_schedule);
+    dbo_lua_new_type(L, RECORDING, collect_recording);
+    dbo_lua_new_type(L, DBO_LUA_SCHEDULE, collect_schedule);
+    lua_pop(L, 2);
     dbo_lua_open_ubatch(L);
     lua_pushcfunction(L, make_schedule);
     lua_setfield(L, -2, "schedule");

@@ -11,14 +11,8 @@
 
 #include <lua.h>
 
-/* Name of the metatable of schedules. */
-#define DBO_LUA_SCHEDULE "dbo.schedule"
-
 /* Pushes the function schedule into the module table at the top of the stack. */
 void dbo_lua_open_schedule(lua_State *L);
-
-/* The template of the schedule at an index, borrowed; NULL if it is something else. */
-dbo_template *dbo_lua_schedule(lua_State *L, int index);
 
 /* ---- between lua_schedule.c and lua_ubatch.c ---- */
 

@@ -10,6 +10,7 @@
 #include "core/base/suggest.h"
 
 #include <lauxlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #define HANDLE     "dbo.handle"
@@ -28,10 +29,9 @@ typedef struct dbo_handle {
 
 static int refuse(lua_State *L, const char *hint, const char *sentence)
 {
-    static const dbo_place here = {0};
     dbo_error err = {0};
     dbo_fail(&err, DBO_REFUSED, hint, "%s", sentence);
-    return dbo_lua_raise(L, &here, NULL, &err);
+    return dbo_lua_raise(L, &err);
 }
 
 static dbo_recording *recording_of(lua_State *L)
@@ -106,16 +106,16 @@ static uint16_t number_of(lua_State *L, dbo_recording *r, dbo_name_kind kind, co
     return number;
 }
 
+/* A text at a stack index; copied, it stays while the function runs. */
 static const char *need_name(lua_State *L, int index, const char *what)
 {
     dbo_error err = {0};
-    static const dbo_place here = {0};
-    dbo_value value = dbo_lua_value(L, index);
-    if (value.kind != DBO_VALUE_TEXT) {
-        dbo_value_mismatch(what, "a string", &value, &err);
-        dbo_lua_raise(L, &here, NULL, &err);
+    const dbo_value *value = dbo_lua_read(L, index);
+    if (value->kind != DBO_VALUE_TEXT) {
+        dbo_value_mismatch(what, "a string", value, &err);
+        dbo_lua_raise(L, &err);
     }
-    return value.text;
+    return value->text;
 }
 
 static int push_handle(lua_State *L, const dbo_recording *r, dbo_handle_kind kind, uint16_t index)
@@ -152,83 +152,85 @@ static uint16_t need_event(lua_State *L, dbo_recording *r, int index)
 
 /* ---- ops and transfers ---- */
 
-/* What the table of an op or a post says. */
+/* What an op or a post is said to be. */
 typedef struct dbo_work {
-    const char *name;
+    char name[64];
     double us; /* < 0: not given */
     uint32_t sms;
-    bool has_sms;
     uint16_t previous; /* of a post */
     bool is_post, has_io;
     uint32_t num_reads, num_writes;
     uint16_t reads[MAX_IO], writes[MAX_IO];
-    dbo_recording *r;
 } dbo_work;
 
-static uint32_t read_buffers(lua_State *L, dbo_recording *r, const char *key, uint16_t *out)
+/* The numbers of buffers that a value names, one or a list; a list of none is fine. */
+static uint32_t read_buffers(lua_State *L, dbo_recording *r, const char *key,
+                             const dbo_value *value, uint16_t *out)
 {
-    if (lua_type(L, -1) != LUA_TTABLE) {
-        out[0] = number_of(L, r, NAME_BUFFER, need_name(L, -1, key));
-        return 1;
-    }
-    lua_Unsigned count = lua_rawlen(L, -1);
+    dbo_error err = {0};
+    bool is_list = value->kind == DBO_VALUE_LIST;
+    const dbo_value *items = is_list ? value->list : value;
+    uint32_t count = is_list ? value->count : 1;
     if (count > MAX_IO)
         refuse(L, NULL, "an op reads or writes more than 64 buffers");
-    for (lua_Unsigned i = 0; i < count; i++) {
-        lua_rawgeti(L, -1, (lua_Integer)i + 1);
-        out[i] = number_of(L, r, NAME_BUFFER, need_name(L, -1, "a buffer's name"));
-        lua_pop(L, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].kind != DBO_VALUE_TEXT) {
+            dbo_value_mismatch(is_list ? "a buffer's name" : key, "a string", &items[i], &err);
+            dbo_lua_raise(L, &err);
+        }
+        out[i] = number_of(L, r, NAME_BUFFER, items[i].text);
     }
-    return (uint32_t)count;
+    return count;
 }
 
-static void take_work(lua_State *L, void *self, const dbo_place *place, const char *key)
+static const dbo_field work_fields[] = {
+    {"name", DBO_FIELD_TEXT, offsetof(dbo_work, name), 0, sizeof((dbo_work *)0)->name, true, NULL,
+     "the op, or the direction of a post"},
+    {"us", DBO_FIELD_DOUBLE, offsetof(dbo_work, us), 0, 1e6, false, NULL, "how long it takes"},
+    {"sms", DBO_FIELD_U32, offsetof(dbo_work, sms), 0, 4095, false, NULL, "SMs of an op"},
+};
+
+/* The table of an op or a post at stack index `index`. */
+static void read_table(lua_State *L, dbo_recording *r, int index, dbo_work *work)
 {
-    static const char *const op_keys[] = {"name", "us", "sms", "reads", "writes", NULL};
-    static const char *const post_keys[] = {"name", "us", "previous", "reads", "writes", NULL};
-    dbo_work *work = self;
-    const dbo_settings settings = {work->is_post ? "u.post" : "u.op", NULL, 0,
-                                   work->is_post ? post_keys : op_keys};
-    dbo_value value = dbo_lua_value(L, -1);
+    static const char *const op_keys[] = {"reads", "writes", NULL};
+    static const char *const post_keys[] = {"previous", "reads", "writes", NULL};
+    const dbo_settings settings = {work->is_post ? "u.post" : "u.op", work_fields,
+                                   work->is_post ? 2 : 3, work->is_post ? post_keys : op_keys};
     dbo_error err = {0};
-    dbo_status status = DBO_OK;
-    if (strcmp(key, "name") == 0) {
-        work->name = need_name(L, -1, "name");
-    } else if (strcmp(key, "us") == 0) {
-        status = dbo_value_number("us", &value, 0, 1e6, &work->us, &err);
-    } else if (strcmp(key, "sms") == 0 && !work->is_post) {
-        status = dbo_value_integer("sms", &value, 0, 4095, &work->sms, &err);
-        work->has_sms = true;
-    } else if (strcmp(key, "previous") == 0 && work->is_post) {
-        work->previous = need_event(L, work->r, lua_gettop(L));
-    } else if (strcmp(key, "reads") == 0) {
-        work->num_reads = read_buffers(L, work->r, key, work->reads);
-    } else if (strcmp(key, "writes") == 0) {
-        work->num_writes = read_buffers(L, work->r, key, work->writes);
-    } else {
-        status = dbo_setting_unknown(&settings, key, &err);
+    const dbo_value *table = dbo_lua_read(L, index);
+    const dbo_value *reads = dbo_value_member(table, "reads");
+    const dbo_value *writes = dbo_value_member(table, "writes");
+    if (dbo_settings_set(&settings, work, table, &err) != DBO_OK)
+        dbo_lua_raise(L, &err);
+    if (reads)
+        work->num_reads = read_buffers(L, r, "reads", reads, work->reads);
+    if (writes)
+        work->num_writes = read_buffers(L, r, "writes", writes, work->writes);
+    work->has_io = reads || writes;
+    if (dbo_value_member(table, "sms") && work->us < 0)
+        refuse(L, "Give us, too.", "an op's sms are for an op with a duration of its own");
+    if (dbo_value_member(table, "previous")) {
+        lua_pushliteral(L, "previous");
+        lua_rawget(L, index);
+        work->previous = need_event(L, r, lua_gettop(L));
     }
-    work->has_io = work->has_io || strcmp(key, "reads") == 0 || strcmp(key, "writes") == 0;
-    if (status != DBO_OK)
-        dbo_lua_raise(L, place, NULL, &err);
 }
 
 /* "A0", or { name = "A0", ... }, at stack index `index`. */
-static void read_work(lua_State *L, int index, dbo_work *work)
+static void read_work(lua_State *L, dbo_recording *r, int index, dbo_work *work)
 {
-    static const dbo_place here = {0};
     work->us = -1;
     work->previous = DBO_NO_INDEX;
     if (lua_type(L, index) == LUA_TTABLE)
-        dbo_lua_each(L, index, work->is_post ? "u.post" : "u.op", &here, take_work, work);
+        read_table(L, r, index, work);
     else
-        work->name = need_name(L, index, work->is_post ? "the direction" : "the op");
-    if (!work->name)
+        snprintf(work->name, sizeof work->name, "%s",
+                 need_name(L, index, work->is_post ? "the direction" : "the op"));
+    if (!work->name[0])
         refuse(L, NULL,
                work->is_post ? "u.post needs name = \"dispatch\" or \"combine\""
                              : "u.op needs a name");
-    if (work->has_sms && work->us < 0)
-        refuse(L, "Give us, too.", "an op's sms are for an op with a duration of its own");
 }
 
 /* What an op or a post touches, whole buffers; `lists` has room for both. */
@@ -247,7 +249,6 @@ static dbo_op_io io_of(const dbo_work *work, dbo_access lists[2 * MAX_IO])
 /* A kind of the layer; with a duration, any other name is a synthetic op. */
 static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
 {
-    static const dbo_place here = {0};
     static const char *const names[] = {"A0",     "A1",   "QUANT",           "MLP",     "S",
                                         "REDUCE", "COPY", "DISPATCH_LAYOUT", "H2D_COPY"};
     dbo_error err = {0};
@@ -264,7 +265,7 @@ static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
     dbo_fail(&err, DBO_INVALID, "An op of another name needs us = its duration.",
              nearest ? "unknown op '%.40s', did you mean '%s'?" : "unknown op '%.40s'", work->name,
              nearest);
-    dbo_lua_raise(L, &here, NULL, &err);
+    dbo_lua_raise(L, &err);
     return DBO_KIND_NONE;
 }
 
@@ -275,8 +276,8 @@ static int64_t to_ns(double us)
 
 static int add_op(lua_State *L, dbo_recording *r, uint32_t owner, int index)
 {
-    dbo_work work = {.r = r};
-    read_work(L, index, &work);
+    dbo_work work = {0};
+    read_work(L, r, index, &work);
     dbo_op_kind kind = kind_of(L, &work);
     const dbo_op_cost cost = {.fixed_ns = to_ns(work.us), .fixed_sms = (uint16_t)work.sms};
     dbo_access lists[2 * MAX_IO];
@@ -298,22 +299,20 @@ static int u_op(lua_State *L)
 
 static int u_op_of(lua_State *L)
 {
-    static const dbo_place here = {0};
     dbo_recording *r = recording_of(L);
     dbo_error err = {0};
     uint32_t owner = 0;
-    dbo_value value = dbo_lua_value(L, 1);
-    if (dbo_value_integer("the ubatch of u.op_of", &value, 0,
+    if (dbo_value_integer("the ubatch of u.op_of", dbo_lua_read(L, 1), 0,
                           r->t->builder.program.num_ubatches - 1, &owner, &err) != DBO_OK)
-        dbo_lua_raise(L, &here, NULL, &err);
+        dbo_lua_raise(L, &err);
     return add_op(L, r, owner, 2);
 }
 
 static int u_post(lua_State *L)
 {
     dbo_recording *r = recording_of(L);
-    dbo_work work = {.r = r, .is_post = true};
-    read_work(L, 1, &work);
+    dbo_work work = {.is_post = true};
+    read_work(L, r, 1, &work);
     bool dispatch = strcmp(work.name, "dispatch") == 0;
     if (!dispatch && strcmp(work.name, "combine") != 0)
         refuse(L, NULL, "a transfer is a \"dispatch\" or a \"combine\"");
@@ -521,7 +520,6 @@ static const luaL_Reg functions[] = {
 /* __index of u: a function that does not exist. */
 static int unknown_function(lua_State *L)
 {
-    static const dbo_place here = {0};
     dbo_error err = {0};
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
     dbo_suggestion near = dbo_suggest_begin(key);
@@ -530,7 +528,7 @@ static int unknown_function(lua_State *L)
     dbo_fail(&err, DBO_INVALID, NULL,
              near.nearest ? "u has no '%.40s', did you mean '%s'?" : "u has no '%.40s'", key,
              near.nearest);
-    return dbo_lua_raise(L, &here, NULL, &err);
+    return dbo_lua_raise(L, &err);
 }
 
 void dbo_lua_push_ubatch(lua_State *L, int recording)
@@ -563,17 +561,13 @@ void dbo_lua_open_ubatch(lua_State *L)
         "__eq",  "__lt",  "__le",   "__add",    "__sub",   "__mul",      "__div",     "__mod",
         "__pow", "__unm", "__idiv", "__band",   "__bor",   "__bxor",     "__bnot",    "__shl",
         "__shr", "__len", "__call", "__concat", "__index", "__newindex", "__tostring"};
-    luaL_newmetatable(L, HANDLE);
+    dbo_lua_new_type(L, HANDLE, NULL);
     for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
         lua_pushcfunction(L, refuse_data);
         lua_setfield(L, -2, operators[i]);
     }
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
-    luaL_newmetatable(L, "dbo.ubatch");
+    dbo_lua_new_type(L, "dbo.ubatch", NULL);
     lua_pushcfunction(L, unknown_function);
     lua_setfield(L, -2, "__index");
-    lua_pushboolean(L, 0);
-    lua_setfield(L, -2, "__metatable");
     lua_pop(L, 2);
 }

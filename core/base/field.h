@@ -1,14 +1,15 @@
 /* field.h: tables that describe the members of a plain struct: for reading, checking, printing.
  *
  * A struct that people write down (a model, a machine) has one X-macro table of its members; it
- * expands to an array of dbo_field. Readers set members by key and suggest the nearest key for an
- * unknown one, printers walk the array, checks compare with the ranges: nobody lists the members a
- * second time. No state; thread-safe.
+ * expands to an array of dbo_field. Readers set members by key (lab/experiment/setting.h) and
+ * suggest the nearest key for an unknown one, printers walk the array, checks compare with the
+ * ranges: nobody lists the members a second time. No state; thread-safe.
  *
  *     uint32_t count;
  *     const dbo_field *fields = dbo_model_fields(&count);
  *     const dbo_field *field = dbo_field_find(fields, count, "layers");
- *     dbo_field_set_number(field, &model, 61);
+ *     if (dbo_field_number(field, &model) > field->max) ...
+ *     DBO_TRY(dbo_fields_check(fields, count, &model, "model", err));
  */
 #ifndef DBO_FIELD_H
 #define DBO_FIELD_H
@@ -47,13 +48,6 @@ const dbo_field *dbo_field_find(const dbo_field *fields, uint32_t count, const c
 double dbo_field_number(const dbo_field *field, const void *object);
 /* The text of a TEXT member, the name of a CHOICE member ("?" if out of range), else NULL. */
 const char *dbo_field_text(const dbo_field *field, const void *object);
-
-/* Set one member; DBO_INVALID with a sentence if the type, the range or the name does not fit.
- * A number sets U32 (integers only) and DOUBLE; a text sets TEXT and CHOICE. */
-dbo_status dbo_field_set_number(const dbo_field *field, void *object, double value, dbo_error *err);
-dbo_status dbo_field_set_text(const dbo_field *field, void *object, const char *value,
-                              dbo_error *err);
-dbo_status dbo_field_set_bool(const dbo_field *field, void *object, bool value, dbo_error *err);
 
 /* Every member in its range, required texts not empty; the sentence names `what` and the key. */
 dbo_status dbo_fields_check(const dbo_field *fields, uint32_t count, const void *object,

@@ -40,6 +40,13 @@ static void mark_cut(char *buffer, size_t size)
     memcpy(buffer + at, "...", 4);
 }
 
+/* Copies a text (NULL: the empty one) into a field of `size` bytes. */
+static void put_text(char *field, size_t size, const char *text)
+{
+    if (snprintf(field, size, "%s", text ? text : "") >= (int)size)
+        mark_cut(field, size);
+}
+
 static void format_into(char *buffer, size_t size, const char *format, va_list args)
 {
     int length = vsnprintf(buffer, size, format, args);
@@ -49,22 +56,36 @@ static void format_into(char *buffer, size_t size, const char *format, va_list a
         mark_cut(buffer, size);
 }
 
-dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const char *format, ...)
+/* Everything is formatted aside first: an argument may point into *err. */
+static dbo_status fail(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                       const char *format, va_list args)
 {
     if (!err)
         return status;
-    char message[sizeof err->message]; /* filled aside: an argument may point into *err */
-    char advice[sizeof err->hint];
+    dbo_error made = {.status = status};
+    format_into(made.message, sizeof made.message, format, args);
+    put_text(made.hint, sizeof made.hint, hint);
+    put_text(made.key, sizeof made.key, key);
+    *err = made;
+    return status;
+}
+
+dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    format_into(message, sizeof message, format, args);
+    fail(err, status, NULL, hint, format, args);
     va_end(args);
-    int length = snprintf(advice, sizeof advice, "%s", hint ? hint : "");
-    if (length >= (int)sizeof advice)
-        mark_cut(advice, sizeof advice);
-    *err = (dbo_error){.status = status};
-    memcpy(err->message, message, strlen(message) + 1);
-    memcpy(err->hint, advice, strlen(advice) + 1);
+    return status;
+}
+
+dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                        const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fail(err, status, key, hint, format, args);
+    va_end(args);
     return status;
 }
 
@@ -115,8 +136,7 @@ dbo_status dbo_error_at(dbo_error *err, const char *file, uint32_t line)
         return DBO_INTERNAL;
     if (err->line > 0 || err->file[0] != '\0' || (!file && line == 0))
         return err->status;
-    if (file && snprintf(err->file, sizeof err->file, "%s", file) >= (int)sizeof err->file)
-        mark_cut(err->file, sizeof err->file);
+    put_text(err->file, sizeof err->file, file);
     err->line = line;
     if (!file)
         return dbo_error_prefix(err, "line %u", line);

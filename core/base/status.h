@@ -66,6 +66,10 @@ const char *dbo_status_text(dbo_status status);
 dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* The same about one setting or member, which `key` names. */
+dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+
 /* The error of a failed allocation of `what`. */
 dbo_status dbo_fail_memory(dbo_error *err, const char *what);
 

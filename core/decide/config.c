@@ -5,7 +5,6 @@
  */
 #include "core/decide/config.h"
 
-#include "core/base/suggest.h"
 #include "core/seam/op.h"
 
 #include <stdlib.h>
@@ -23,10 +22,6 @@ static const char *const transport_names[] = {"auto", "nccl", "bounce", "copy", 
 static const char *const empty_names[] = {"rules", "dummy", "abort", NULL};
 static const char *const threshold_names[] = {"rules", "sum", "vote", NULL};
 
-/* Back ends that exist elsewhere, but whose dispatch and combine cannot be taken apart. */
-static const char *const whole_backends[] = {
-    "naive", "pplx", "allgather_reducescatter", "flashinfer_all2allv", "mori", NULL};
-
 _Static_assert(sizeof(dbo_all2all_backend) == sizeof(uint32_t), "a CHOICE member has 32 bits");
 _Static_assert(sizeof(dbo_context_kind) == sizeof(uint32_t), "a CHOICE member has 32 bits");
 
@@ -42,7 +37,7 @@ const dbo_field *dbo_config_fields(uint32_t *count)
 {
     static const dbo_field fields[] = {
         ROW_BOOL(enable_dbo, "split a step in two ubatches and overlap their communication"),
-        ROW_COUNT(ubatch_size, 0, "number of ubatches; enable_dbo means 2 and overrides it"),
+        ROW_COUNT(ubatch_size, 0, "number of ubatches where enable_dbo, which means 2, is off"),
         ROW_COUNT(dbo_decode_token_threshold, 0, "fewest tokens that split a uniform decode step"),
         ROW_COUNT(dbo_prefill_token_threshold, 0, "fewest tokens that split any other step"),
         ROW_CHOICE(all2all_backend, backend_names, "semantics of dispatch and combine"),
@@ -92,90 +87,107 @@ void dbo_config_init(dbo_config *config)
     };
 }
 
-/* --- setting by key ----------------------------------------------------------------------- */
+/* --- what must hold between keys ----------------------------------------------------------- */
 
-static dbo_status fail_unknown_key(const char *key, dbo_error *err)
+static dbo_status check_ubatching(const dbo_config *config, dbo_error *err)
+{
+    uint32_t ubatches = dbo_config_num_ubatches(config);
+    if (config->enable_dbo && config->ubatch_size != 0 && config->ubatch_size != ubatches)
+        return dbo_fail_key(
+            err, DBO_INVALID, "ubatch_size", "Leave ubatch_size out, or set enable_dbo = false.",
+            "ubatch_size is %u, but enable_dbo = true splits a step into %u ubatches",
+            config->ubatch_size, ubatches);
+    if (!dbo_config_use_ubatching(config))
+        return DBO_OK;
+    if (ubatches > DBO_MAX_UBATCHES)
+        return dbo_fail_key(err, DBO_INVALID, "ubatch_size", "Two or three are what pays.",
+                            "ubatch_size %u is more than the %u ubatches that a step can have",
+                            ubatches, DBO_MAX_UBATCHES);
+    const struct {
+        const char *key;
+        uint32_t value;
+    } thresholds[] = {
+        {"dbo_decode_token_threshold", config->dbo_decode_token_threshold},
+        {"dbo_prefill_token_threshold", config->dbo_prefill_token_threshold},
+    };
+    for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds; i++)
+        if (thresholds[i].value < ubatches)
+            return dbo_fail_key(err, DBO_INVALID, thresholds[i].key,
+                                "Raise the threshold to the number of ubatches.",
+                                "%s is %u, so a step with fewer tokens than its %u ubatches would "
+                                "be split",
+                                thresholds[i].key, thresholds[i].value, ubatches);
+    return DBO_OK;
+}
+
+static dbo_status check_rules(const dbo_config *config, dbo_error *err)
+{
+    if (config->rules == DBO_RULES_V1 && config->threshold_at == DBO_THRESHOLD_SUM)
+        return dbo_fail_key(err, DBO_INVALID, "threshold_at",
+                            "Use rules = seed, or leave threshold_at out.",
+                            "threshold_at = sum needs the uniform token counts of all ranks, which "
+                            "the vote of rules = v1 does not carry");
+    return DBO_OK;
+}
+
+static dbo_status check_comm_sms(const dbo_config *config, dbo_error *err)
+{
+    bool needs_sms = config->all2all_backend == DBO_BACKEND_HT;
+    if (dbo_config_use_ubatching(config) && needs_sms && config->dbo_comm_sms_is_set &&
+        config->dbo_comm_sms % 2 != 0)
+        return dbo_fail_key(err, DBO_INVALID, "dbo_comm_sms",
+                            "Use an even number; 20 is the default.",
+                            "dbo_comm_sms is %u, but deepep_high_throughput uses its SMs in pairs",
+                            config->dbo_comm_sms);
+    return DBO_OK;
+}
+
+static dbo_status check_batch(const dbo_config *config, dbo_error *err)
+{
+    uint32_t query = dbo_config_decode_query_len(config);
+    if (config->max_num_batched_tokens < config->max_num_seqs)
+        return dbo_fail_key(err, DBO_INVALID, "max_num_batched_tokens",
+                            "Raise max_num_batched_tokens or lower max_num_seqs.",
+                            "max_num_batched_tokens is %u, less than one token for each of the %u "
+                            "of max_num_seqs",
+                            config->max_num_batched_tokens, config->max_num_seqs);
+    if (query > config->max_num_batched_tokens)
+        return dbo_fail_key(err, DBO_INVALID, "num_speculative_tokens",
+                            "Lower num_speculative_tokens.",
+                            "num_speculative_tokens is %u, but a decode request of %u tokens does "
+                            "not fit in max_num_batched_tokens %u",
+                            config->num_speculative_tokens, query, config->max_num_batched_tokens);
+    const int32_t *sizes = config->cudagraph_capture_sizes;
+    for (uint32_t i = 0; i < config->num_capture_sizes; i++)
+        if (sizes[i] < 1 || (i > 0 && sizes[i] <= sizes[i - 1]))
+            return dbo_fail_key(err, DBO_INVALID, "cudagraph_capture_sizes",
+                                "Set them with dbo_config_set_capture_sizes.",
+                                "cudagraph_capture_sizes are not ascending at number %u", i);
+    return DBO_OK;
+}
+
+static dbo_status check_num_sizes(uint32_t count, dbo_error *err)
+{
+    if (count <= DBO_MAX_CAPTURE_SIZES)
+        return DBO_OK;
+    return dbo_fail_key(err, DBO_INVALID, "cudagraph_capture_sizes", NULL,
+                        "%u cudagraph_capture_sizes are more than %d", count,
+                        DBO_MAX_CAPTURE_SIZES);
+}
+
+dbo_status dbo_config_check(const dbo_config *config, dbo_error *err)
 {
     uint32_t count;
-    char hint[128];
     const dbo_field *fields = dbo_config_fields(&count);
-    dbo_suggestion nearest = dbo_suggest_begin(key);
-    for (uint32_t i = 0; i < count; i++)
-        dbo_suggest_offer(&nearest, fields[i].key);
-    dbo_suggest_offer(&nearest, "cudagraph_capture_sizes");
-    return dbo_fail(err, DBO_INVALID, dbo_suggest_hint(&nearest, hint, sizeof hint),
-                    "unknown key %.60s", key);
+    DBO_TRY(check_num_sizes(config->num_capture_sizes, err));
+    DBO_TRY(dbo_fields_check(fields, count, config, "config", err));
+    DBO_TRY(check_ubatching(config, err));
+    DBO_TRY(check_rules(config, err));
+    DBO_TRY(check_comm_sms(config, err));
+    return check_batch(config, err);
 }
 
-static dbo_status set_bool(const dbo_field *field, dbo_config *config, const char *value,
-                           dbo_error *err)
-{
-    static const char *const words[] = {"false", "true", "off", "on", "0", "1", "no", "yes"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(value, words[i]) == 0)
-            return dbo_field_set_bool(field, config, i % 2 == 1, err);
-    return dbo_fail(err, DBO_INVALID, NULL, "%s must be true or false, not %.60s", field->key,
-                    value);
-}
-
-static dbo_status set_count(const dbo_field *field, dbo_config *config, const char *value,
-                            dbo_error *err)
-{
-    char *end;
-    long long number = strtoll(value, &end, 10); /* saturates, so the range test catches it */
-    if (end == value || *end != '\0')
-        return dbo_fail(err, DBO_INVALID, NULL, "%s must be an integer, not %.60s", field->key,
-                        value);
-    return dbo_field_set_number(field, config, (double)number, err);
-}
-
-static dbo_status set_capture_sizes(dbo_config *config, const char *value, dbo_error *err)
-{
-    int32_t sizes[DBO_MAX_CAPTURE_SIZES];
-    uint32_t count = 0;
-    const char *at = value + strspn(value, " ");
-    while (*at != '\0') {
-        char *end;
-        long long size = strtoll(at, &end, 10);
-        char after = *(end + strspn(end, " "));
-        if (end == at || (after != ',' && after != '\0') || size < 1 || size > INT32_MAX)
-            return dbo_fail(err, DBO_INVALID, "Write them as 1,2,4,8.",
-                            "cudagraph_capture_sizes has something that is no token count: %.60s",
-                            at);
-        if (count == DBO_MAX_CAPTURE_SIZES)
-            return dbo_fail(err, DBO_INVALID, NULL, "more than %d cudagraph_capture_sizes",
-                            DBO_MAX_CAPTURE_SIZES);
-        sizes[count++] = (int32_t)size;
-        at = end + strspn(end, " ,");
-    }
-    return dbo_config_set_capture_sizes(config, sizes, count, err);
-}
-
-dbo_status dbo_config_set(dbo_config *config, const char *key, const char *value, dbo_error *err)
-{
-    uint32_t count;
-    const dbo_field *fields = dbo_config_fields(&count);
-    const dbo_field *field = dbo_field_find(fields, count, key);
-    if (strcmp(key, "cudagraph_capture_sizes") == 0)
-        return set_capture_sizes(config, value, err);
-    if (field == NULL)
-        return fail_unknown_key(key, err);
-    if (strcmp(key, "all2all_backend") == 0)
-        for (size_t i = 0; whole_backends[i] != NULL; i++)
-            if (strcmp(value, whole_backends[i]) == 0)
-                return dbo_fail(err, DBO_INVALID,
-                                "Use deepep_low_latency, deepep_high_throughput or nixl_ep.",
-                                "all2all_backend %s has no dispatch and combine that a second "
-                                "ubatch could overlap",
-                                value);
-    if (strcmp(key, "dbo_comm_sms") == 0)
-        config->dbo_comm_sms_is_set = true;
-    if (field->type == DBO_FIELD_BOOL)
-        return set_bool(field, config, value, err);
-    if (field->type == DBO_FIELD_U32)
-        return set_count(field, config, value, err);
-    return dbo_field_set_text(field, config, value, err);
-}
+/* --- a list of sizes ----------------------------------------------------------------------- */
 
 static int compare_sizes(const void *left, const void *right)
 {
@@ -186,12 +198,11 @@ static int compare_sizes(const void *left, const void *right)
 dbo_status dbo_config_set_capture_sizes(dbo_config *config, const int32_t *sizes, uint32_t count,
                                         dbo_error *err)
 {
-    if (count > DBO_MAX_CAPTURE_SIZES)
-        return dbo_fail(err, DBO_INVALID, NULL, "%u cudagraph_capture_sizes are more than %d",
-                        count, DBO_MAX_CAPTURE_SIZES);
+    DBO_TRY(check_num_sizes(count, err));
     for (uint32_t i = 0; i < count; i++)
         if (sizes[i] < 1)
-            return dbo_fail(err, DBO_INVALID, NULL, "cudagraph_capture_sizes has a %d", sizes[i]);
+            return dbo_fail_key(err, DBO_INVALID, "cudagraph_capture_sizes", NULL,
+                                "cudagraph_capture_sizes has a %d", sizes[i]);
     config->num_capture_sizes = 0;
     if (count == 0)
         return DBO_OK;
@@ -202,87 +213,6 @@ dbo_status dbo_config_set_capture_sizes(dbo_config *config, const int32_t *sizes
         if (i == 0 || own[i] != own[config->num_capture_sizes - 1])
             own[config->num_capture_sizes++] = own[i];
     return DBO_OK;
-}
-
-/* --- what must hold between keys ----------------------------------------------------------- */
-
-static dbo_status check_ubatching(const dbo_config *config, dbo_error *err)
-{
-    uint32_t ubatches = dbo_config_num_ubatches(config);
-    if (!dbo_config_use_ubatching(config))
-        return DBO_OK;
-    if (ubatches > DBO_MAX_UBATCHES)
-        return dbo_fail(err, DBO_INVALID, "Two or three are what pays.",
-                        "ubatch_size %u is more than the %u ubatches that a step can have",
-                        ubatches, DBO_MAX_UBATCHES);
-    const struct {
-        const char *key;
-        uint32_t value;
-    } thresholds[] = {
-        {"dbo_decode_token_threshold", config->dbo_decode_token_threshold},
-        {"dbo_prefill_token_threshold", config->dbo_prefill_token_threshold},
-    };
-    for (size_t i = 0; i < sizeof thresholds / sizeof *thresholds; i++)
-        if (thresholds[i].value < ubatches)
-            return dbo_fail(err, DBO_INVALID, "Raise the threshold to the number of ubatches.",
-                            "%s is %u, so a step with fewer tokens than its %u ubatches would be "
-                            "split",
-                            thresholds[i].key, thresholds[i].value, ubatches);
-    return DBO_OK;
-}
-
-static dbo_status check_rules(const dbo_config *config, dbo_error *err)
-{
-    if (config->rules == DBO_RULES_V1 && config->threshold_at == DBO_THRESHOLD_SUM)
-        return dbo_fail(err, DBO_INVALID, "Use rules = seed, or leave threshold_at out.",
-                        "threshold_at = sum needs the uniform token counts of all ranks, which the "
-                        "vote of rules = v1 does not carry");
-    return DBO_OK;
-}
-
-static dbo_status check_comm_sms(const dbo_config *config, dbo_error *err)
-{
-    bool needs_sms = config->all2all_backend == DBO_BACKEND_HT;
-    if (dbo_config_use_ubatching(config) && needs_sms && config->dbo_comm_sms_is_set &&
-        config->dbo_comm_sms % 2 != 0)
-        return dbo_fail(err, DBO_INVALID, "Use an even number; 20 is the default.",
-                        "dbo_comm_sms is %u, but deepep_high_throughput uses its SMs in pairs",
-                        config->dbo_comm_sms);
-    return DBO_OK;
-}
-
-static dbo_status check_batch(const dbo_config *config, dbo_error *err)
-{
-    uint32_t query = dbo_config_decode_query_len(config);
-    if (config->max_num_batched_tokens < config->max_num_seqs)
-        return dbo_fail(err, DBO_INVALID, "Raise max_num_batched_tokens or lower max_num_seqs.",
-                        "max_num_batched_tokens is %u, less than one token for each of the %u of "
-                        "max_num_seqs",
-                        config->max_num_batched_tokens, config->max_num_seqs);
-    if (query > config->max_num_batched_tokens)
-        return dbo_fail(err, DBO_INVALID, "Lower num_speculative_tokens.",
-                        "one decode request of %u tokens does not fit in max_num_batched_tokens %u",
-                        query, config->max_num_batched_tokens);
-    for (uint32_t i = 0; i < config->num_capture_sizes; i++)
-        if (config->cudagraph_capture_sizes[i] < 1 ||
-            (i > 0 && config->cudagraph_capture_sizes[i] <= config->cudagraph_capture_sizes[i - 1]))
-            return dbo_fail(err, DBO_INVALID, "Set them with dbo_config_set_capture_sizes.",
-                            "cudagraph_capture_sizes are not ascending at number %u", i);
-    return DBO_OK;
-}
-
-dbo_status dbo_config_check(const dbo_config *config, dbo_error *err)
-{
-    uint32_t count;
-    const dbo_field *fields = dbo_config_fields(&count);
-    if (config->num_capture_sizes > DBO_MAX_CAPTURE_SIZES)
-        return dbo_fail(err, DBO_INVALID, NULL, "%u cudagraph_capture_sizes are more than %d",
-                        config->num_capture_sizes, DBO_MAX_CAPTURE_SIZES);
-    DBO_TRY(dbo_fields_check(fields, count, config, "config", err));
-    DBO_TRY(check_ubatching(config, err));
-    DBO_TRY(check_rules(config, err));
-    DBO_TRY(check_comm_sms(config, err));
-    return check_batch(config, err);
 }
 
 static void fill_capture_sizes(dbo_config *config)

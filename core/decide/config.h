@@ -2,7 +2,7 @@
  *
  * A dbo_config is a plain value that is copied freely. Keys that vLLM has too carry its names and
  * defaults. Members are described by a table (field.h), so that scripts, files and the command line
- * set them by key:
+ * set them by key (lab/experiment/setting.h):
  *
  *     dbo_config config;
  *     dbo_config_init(&config);
@@ -94,10 +94,6 @@ void dbo_config_init(dbo_config *config);
 /* The table of all keys but cudagraph_capture_sizes, which is a list. */
 const dbo_field *dbo_config_fields(uint32_t *count);
 
-/* Sets one key from the text that a command line has ("true", "64", "deepep_low_latency"; for
- * cudagraph_capture_sizes "1,2,4"). DBO_INVALID; an unknown key is answered with the nearest. */
-dbo_status dbo_config_set(dbo_config *config, const char *key, const char *value, dbo_error *err);
-
 /* Copies the list, ascending and without repetitions. 0 sizes: the default list. */
 dbo_status dbo_config_set_capture_sizes(dbo_config *config, const int32_t *sizes, uint32_t count,
                                         dbo_error *err);
@@ -112,7 +108,8 @@ dbo_status dbo_config_resolve(dbo_config *config, dbo_error *err);
 
 /* Section b. enable_dbo, or more than one ubatch asked for. */
 bool dbo_config_use_ubatching(const dbo_config *config);
-/* 2 with enable_dbo, which overrides ubatch_size; may be 0 when both are off. */
+/* 2 with enable_dbo, which overrides ubatch_size (dbo_config_check refuses another one beside it);
+ * may be 0 when both are off. */
 uint32_t dbo_config_num_ubatches(const dbo_config *config);
 /* Ubatching is on and num_tokens >= the threshold of this kind of step. */
 bool dbo_config_reaches_threshold(const dbo_config *config, int32_t num_tokens,

@@ -52,20 +52,12 @@ dbo_status dbo_template_set_path(dbo_template *t, const char *path, dbo_error *e
     return t->path ? DBO_OK : dbo_fail_memory(err, "a schedule");
 }
 
-bool dbo_template_is_placed(const dbo_template *t, const dbo_error *err)
-{
-    size_t length = t->path ? strlen(t->path) : 0;
-    return length > 0 && strncmp(err->message, t->path, length) == 0 && err->message[length] == ':';
-}
-
 dbo_status dbo_template_refuse(const dbo_template *t, uint32_t ubatch, uint32_t line,
                                const char *hint, const char *sentence, dbo_error *err)
 {
     dbo_fail(err, DBO_REFUSED, hint, "schedule %s, ubatch %u: %s", t->name, ubatch, sentence);
-    if (line > 0 && t->path)
-        dbo_error_prefix(err, "%s:%u", t->path, line);
-    else if (line > 0)
-        dbo_error_prefix(err, "line %u", line);
+    if (line > 0)
+        dbo_error_at(err, t->path, line);
     return DBO_REFUSED;
 }
 

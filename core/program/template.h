@@ -53,8 +53,6 @@ void dbo_template_release(dbo_template *t);         /* NULL is fine */
 
 /* Copies the path, which sentences then begin with: "path:7: schedule mine, ubatch 0: ...". */
 dbo_status dbo_template_set_path(dbo_template *t, const char *path, dbo_error *err);
-/* Does the error's sentence say already where in this template's file it is about? */
-bool dbo_template_is_placed(const dbo_template *t, const dbo_error *err);
 
 /* Appends an instruction; `line` 0: not known. Failures are kept for _finish. */
 void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32_t line);
@@ -93,7 +91,7 @@ dbo_status dbo_template_touch(dbo_program *program, const dbo_layer_costs *costs
 dbo_status dbo_template_play(const dbo_template *t, uint32_t kinds, dbo_error *err);
 /* How a schedule's writer calls the kind: "MLP", "S", "dispatch". */
 const char *dbo_template_kind_name(uint32_t kind);
-/* "path:line: schedule mine, ubatch 0: sentence" as DBO_REFUSED; line 0: not known. */
+/* "path:line: schedule mine, ubatch 0: sentence" as DBO_REFUSED, placed; line 0: not known. */
 dbo_status dbo_template_refuse(const dbo_template *t, uint32_t ubatch, uint32_t line,
                                const char *hint, const char *sentence, dbo_error *err);
 

@@ -6,8 +6,10 @@
  *
  *     dbo_experiment experiment;
  *     dbo_experiment_init(&experiment);
- *     ... dbo_experiment_set(&experiment, "nodes", &value, &err) ...
- *     DBO_TRY_GOTO(dbo_experiment_finish(&experiment, NULL, &err), done);
+ *     DBO_TRY_GOTO(dbo_experiment_set(&experiment, "nodes", &value, &err), done);
+ *     experiment.turn++;                                  // --set may contradict the script
+ *     DBO_TRY_GOTO(dbo_experiment_set(&experiment, "nodes", &other, &err), done);
+ *     DBO_TRY_GOTO(dbo_experiment_finish(&experiment, &err), done);
  *     const dbo_request_list *mine = experiment.batch.ranks[rank];
  *     done: dbo_experiment_fini(&experiment);
  *
@@ -15,8 +17,8 @@
  * and no hardware, and `num_layers` says how many layers run. Data-parallel rank r runs on the
  * tensor_parallel_size GPUs from r * tensor_parallel_size on; nodes hold gpus_per_node of them.
  */
-#ifndef DBO_APP_EXPERIMENT_H
-#define DBO_APP_EXPERIMENT_H
+#ifndef DBO_LAB_EXPERIMENT_H
+#define DBO_LAB_EXPERIMENT_H
 
 #include "core/decide/config.h"
 #include "core/layer/model_spec.h"
@@ -58,7 +60,8 @@ typedef struct dbo_fixed_costs {
 #undef DBO_FIXED_MEMBER
 } dbo_fixed_costs;
 
-#define DBO_MAX_BEFORE 6u
+#define DBO_MAX_BEFORE  6u
+#define DBO_MAX_GROUPED 16u
 
 typedef struct dbo_experiment {
     char name[64];
@@ -78,6 +81,14 @@ typedef struct dbo_experiment {
     dbo_fault fault;        /* that the run with DBO has */
     dbo_template *schedule; /* of a script, held; NULL: config.schedule names a built-in one */
     bool check_memory;      /* refuse what does not fit into the GPUs (footprint.h) */
+    /* Who speaks: 0 a script; each later way to say settings has a turn of its own. Who comes later
+     * overrides; who contradicts himself is refused. */
+    uint32_t turn;
+    struct {
+        uint32_t in;           /* turn + 1; 0: nobody has said it */
+        bool grouped;          /* as parallel_config.enable_dbo */
+    } said[DBO_MAX_GROUPED];   /* by key of vLLM's groups */
+    uint32_t schedule_said_in; /* turn + 1; 0: nobody has */
     /* after _finish */
     uint32_t num_layers;  /* that run; dense ones are the first model.first_k_dense of them */
     uint32_t num_gpus;    /* nodes * gpus_per_node */
@@ -97,20 +108,29 @@ dbo_status dbo_experiment_set_fault(dbo_experiment *experiment, const char *text
 /* Splits with this schedule; holds it. NULL: with the built-in one that config.schedule names. */
 void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule);
 
-/* The keys, for sentences and for readers. Experiment: those that dbo_experiment_set takes, and in
- * `extra` those that the script's reader fills (model, hardware, ...). */
+/* Sets one key: the experiment's own, its config's, a group of the config's, a part of it that has
+ * keys. In the script's turn a batch is what dbo.decode and its like made, model and hardware are
+ * the fields that a table has; in later turns a table for batch or costs changes single keys of
+ * what there is. A `base` among the fields is passed over: who reads presets sets it before. */
+dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
+                              dbo_error *err);
+
+/* The turn + 1 in which somebody last said a key of vLLM's groups; 0: nobody has. */
+uint32_t dbo_experiment_said_in(const dbo_experiment *experiment, const char *key);
+
+/* Makes "model" or "hardware" (`key`) as if nobody had described it. */
+void dbo_experiment_forget(dbo_experiment *experiment, const char *key);
+
+/* The keys, for sentences and lists; those of the config by `fields`, all others by name. */
 dbo_settings dbo_experiment_settings(void);
-dbo_settings dbo_experiment_own_settings(void); /* without those of its config */
+/* Those with a field: of the experiment without its config, of what stands inside it. */
+dbo_settings dbo_experiment_own_settings(void);
 dbo_settings dbo_model_settings(void);
 dbo_settings dbo_hardware_settings(void);
 dbo_settings dbo_fixed_settings(void);
 
-/* Sets one key of the experiment itself or of its config. */
-dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
-                              dbo_error *err);
-
-/* Takes VLLM_DBO_COMM_SMS for dbo_comm_sms if it was not set, derives and checks. On failure *key
- * (if key is not NULL) is the key that is at fault, or NULL. */
-dbo_status dbo_experiment_finish(dbo_experiment *experiment, const char **key, dbo_error *err);
+/* Takes VLLM_DBO_COMM_SMS for dbo_comm_sms if it was not set, derives and checks. The error's key
+ * is the one at fault. */
+dbo_status dbo_experiment_finish(dbo_experiment *experiment, dbo_error *err);
 
 #endif

@@ -14,17 +14,6 @@ const char *dbo_workload_kind_name(dbo_workload_kind kind)
     return names[kind];
 }
 
-dbo_per_rank *dbo_workload_numbers(dbo_workload *load, const char *key)
-{
-    if (strcmp(key, "num_tokens") == 0)
-        return &load->num_tokens;
-    if (strcmp(key, "context_len") == 0)
-        return &load->context_len;
-    if (strcmp(key, "prompt_len") == 0)
-        return &load->prompt_len;
-    return NULL;
-}
-
 /* Makes room for one more item in an array whose capacity is the next power of two. */
 static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *err)
 {
@@ -37,28 +26,6 @@ static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *er
         return DBO_NO_MEMORY;
     }
     *items = moved;
-    return DBO_OK;
-}
-
-dbo_status dbo_workload_put(dbo_per_rank *numbers, const char *key, uint32_t index,
-                            const dbo_value *value, dbo_error *err)
-{
-    uint32_t number = 0;
-    double max = DBO_WORKLOAD_MAX_TOKENS;
-    if (strcmp(key, "context_len") == 0)
-        max = DBO_WORKLOAD_MAX_CONTEXT;
-    DBO_TRY(dbo_value_integer(key, value, 0, max, &number, err));
-    if (index >= DBO_MAX_RANKS) {
-        return dbo_fail(err, DBO_LIMIT, NULL, "%s has more than %u values", key,
-                        (unsigned)DBO_MAX_RANKS);
-    }
-    if (index >= numbers->count) {
-        void *values = numbers->values;
-        DBO_TRY(grow(&values, numbers->count, sizeof *numbers->values, err));
-        numbers->values = values;
-        index = numbers->count++;
-    }
-    numbers->values[index] = number;
     return DBO_OK;
 }
 
@@ -147,8 +114,9 @@ static dbo_status describe(dbo_request_list *list, const dbo_workload *load, uin
                            uint32_t context, uint32_t each, dbo_error *err)
 {
     if (load->kind == DBO_WORKLOAD_DECODE && tokens % each != 0) {
-        return dbo_fail(err, DBO_INVALID, "Give a multiple of 1 + num_speculative_tokens.",
-                        "num_tokens is %u, but each decoding request has %u tokens", tokens, each);
+        return dbo_fail_key(
+            err, DBO_INVALID, "num_tokens", "Give a multiple of 1 + num_speculative_tokens.",
+            "num_tokens is %u, but each decoding request has %u tokens", tokens, each);
     }
     for (uint32_t done = 0; done < tokens;) {
         uint32_t now = tokens - done < each ? tokens - done : each;
@@ -173,10 +141,34 @@ static dbo_status check_count(const dbo_per_rank *numbers, const char *key, uint
 {
     if (numbers->count <= 1 || numbers->count == num_ranks)
         return DBO_OK;
-    return dbo_fail(err, DBO_INVALID, NULL,
-                    "%s has %u values; it must be one number, or %u, one for each data-parallel "
-                    "rank",
-                    key, numbers->count, num_ranks);
+    return dbo_fail_key(err, DBO_INVALID, key, NULL,
+                        "%s has %u values; it must be one number, or %u, one for each "
+                        "data-parallel rank",
+                        key, numbers->count, num_ranks);
+}
+
+/* One length for all ranks cuts the last prompt of each, but must be there on one of them. Who
+ * changes the tokens of somebody else's batch cuts its prompts. */
+static dbo_status check_prompts(const dbo_workload *load, uint32_t num_ranks, dbo_error *err)
+{
+    uint32_t most = 0;
+    if (load->prompt_len.count == 0 || load->num_tokens.turn > load->prompt_len.turn)
+        return DBO_OK;
+    for (uint32_t rank = 0; rank < num_ranks; rank++) {
+        uint32_t tokens = number_of(&load->num_tokens, rank, 0);
+        uint32_t prompt = number_of(&load->prompt_len, rank, 0);
+        most = tokens > most ? tokens : most;
+        if (load->prompt_len.count > 1 && tokens > 0 && prompt > tokens)
+            return dbo_fail_key(err, DBO_INVALID, "prompt_len", NULL,
+                                "prompt_len of rank %u is %u; it must be from 1 to %u, its "
+                                "num_tokens",
+                                rank, prompt, tokens);
+    }
+    if (load->prompt_len.count != 1 || most == 0 || load->prompt_len.values[0] <= most)
+        return DBO_OK;
+    return dbo_fail_key(err, DBO_INVALID, "prompt_len", NULL,
+                        "prompt_len is %u; it must be from 1 to %u, the most of num_tokens",
+                        load->prompt_len.values[0], most);
 }
 
 /* A distinct batch, and (by rank) which distinct batch a rank has. */
@@ -232,7 +224,7 @@ static dbo_status expand_listed(dbo_workload *load, dbo_error *err)
     return DBO_OK;
 }
 
-static void free_lists(dbo_workload *load)
+void dbo_workload_forget_requests(dbo_workload *load)
 {
     for (uint32_t i = 0; i < load->num_lists; i++) {
         dbo_request_list_fini_cache(&load->lists[i]);
@@ -249,6 +241,7 @@ dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t 
     DBO_TRY(check_count(&load->num_tokens, "num_tokens", num_ranks, err));
     DBO_TRY(check_count(&load->context_len, "context_len", num_ranks, err));
     DBO_TRY(check_count(&load->prompt_len, "prompt_len", num_ranks, err));
+    DBO_TRY(check_prompts(load, num_ranks, err));
     free(load->ranks);
     load->num_ranks = num_ranks;
     load->ranks = calloc(num_ranks, sizeof(dbo_request_list *));
@@ -256,7 +249,7 @@ dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t 
         return dbo_fail_memory(err, "the batch");
     if (load->kind == DBO_WORKLOAD_REQUESTS)
         return expand_listed(load, err);
-    free_lists(load);
+    dbo_workload_forget_requests(load);
     dbo_described *known = calloc(num_ranks, sizeof *known);
     if (!known)
         return dbo_fail_memory(err, "the batch");
@@ -267,7 +260,7 @@ dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t 
 
 void dbo_workload_fini(dbo_workload *load)
 {
-    free_lists(load);
+    dbo_workload_forget_requests(load);
     free(load->num_tokens.values);
     free(load->context_len.values);
     free(load->prompt_len.values);

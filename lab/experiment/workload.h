@@ -11,15 +11,21 @@
  *     requests  as listed, the same for every rank or a list per rank; requests may name the blocks
  *               of the KV cache that they have, or a prefix that they share with others
  *
+ *     dbo_workload load = {0};
+ *     DBO_TRY_GOTO(dbo_workload_set(&load, "batch", &value, 0, err), done);
+ *     DBO_TRY_GOTO(dbo_workload_expand(&load, num_ranks, 1, err), done);
+ *     const dbo_request_list *mine = load.ranks[rank];
+ *     done: dbo_workload_fini(&load);
+ *
  * Memory is the workload's: dbo_workload_fini frees it. A zeroed workload is a valid empty one.
  */
-#ifndef DBO_APP_WORKLOAD_H
-#define DBO_APP_WORKLOAD_H
+#ifndef DBO_LAB_WORKLOAD_H
+#define DBO_LAB_WORKLOAD_H
 
 #include "core/base/status.h"
 #include "core/decide/batch.h"
 #include "core/seam/op.h"
-#include "lab/experiment/setting.h"
+#include "lab/experiment/value.h"
 
 #include <stdint.h>
 
@@ -38,6 +44,7 @@ typedef enum dbo_workload_kind {
 /* One number for every rank (count 1) or one per rank; count 0: not given. */
 typedef struct dbo_per_rank {
     uint32_t count;
+    uint32_t turn; /* in which it was said (experiment.h) */
     uint32_t *values;
 } dbo_per_rank;
 
@@ -72,23 +79,27 @@ typedef struct dbo_workload {
 /* "decode", "prefill", "requests", "none". */
 const char *dbo_workload_kind_name(dbo_workload_kind kind);
 
-/* The keys of a decode or prefill that take a number or one per rank: num_tokens, context_len,
- * prompt_len; NULL for any other. */
-dbo_per_rank *dbo_workload_numbers(dbo_workload *load, const char *key);
-
-/* Sets numbers[index] (0-based, at most DBO_MAX_RANKS) to a checked value. Sets count to at least
- * index + 1. `key` names it in sentences and gives the range. */
-dbo_status dbo_workload_put(dbo_per_rank *numbers, const char *key, uint32_t index,
-                            const dbo_value *value, dbo_error *err);
+/* Makes the workload what a table says that dbo.decode, dbo.prefill or dbo.batch has made
+ * (made_by); `key` names it in the sentence about anything else; `turn`: who says it.
+ * (workload_set.c) */
+dbo_status dbo_workload_set(dbo_workload *load, const char *key, const dbo_value *value,
+                            uint32_t turn, dbo_error *err);
+/* Changes single keys of one that has a kind: num_tokens, context_len, prompt_len (a number for
+ * every rank or a list with one per rank), jitter_us, requests. */
+dbo_status dbo_workload_set_keys(dbo_workload *load, const dbo_value *table, uint32_t turn,
+                                 dbo_error *err);
 
 /* For a workload of kind REQUESTS: makes at least num_lists lists, the new ones empty (a rank with
  * nothing to do is legal). */
 dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *err);
+/* The lists as if nobody had said any. */
+void dbo_workload_forget_requests(dbo_workload *load);
 /* Appends a request to list `list`, made if need be. `cache` is copied; NULL: nothing is said. */
 dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request request,
                             const dbo_request_cache *cache, dbo_error *err);
 
-/* Fills `ranks`. Fails when a list of numbers has neither one nor num_ranks values. */
+/* Fills `ranks`. Fails when a list of numbers has neither one nor num_ranks values, or a prompt is
+ * longer than the tokens of the step that it is in, unless these were changed in a later turn. */
 dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t query_len,
                                dbo_error *err);
 

@@ -199,9 +199,9 @@ static void small_experiment(dbo_experiment *e, dbo_all2all_backend backend, dbo
     e->config.all2all_backend = backend;
     e->config.cudagraph_mode = graphs;
     e->batch.kind = DBO_WORKLOAD_DECODE;
-    random_put(&e->batch.num_tokens, "num_tokens", 0, 64);
-    random_put(&e->batch.num_tokens, "num_tokens", 1, 40);
-    if (dbo_experiment_finish(e, NULL, &err) != DBO_OK)
+    put_number(&e->batch.num_tokens, 0, 64);
+    put_number(&e->batch.num_tokens, 1, 40);
+    if (dbo_experiment_finish(e, &err) != DBO_OK)
         fail_msg("%s", err.message);
 }
 

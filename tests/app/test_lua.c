@@ -131,8 +131,8 @@ static void overrides_come_after_the_script(void **state)
                        "--set nodes=many: nodes must be an integer, got string \"many\"");
     expect_set_failure("batch.num_token=1", "--set batch.num_token=1: unknown key 'num_token' in "
                                             "dbo.decode, did you mean 'num_tokens'?");
-    expect_set_failure("nodes", "--set nodes is not key=value");
-    expect_set_failure("nodes.x=1", "--set nodes.x=1: 'nodes' has no keys of its own");
+    expect_set_failure("nodes", "--set nodes: a setting is written KEY=VALUE");
+    expect_set_failure("nodes.x=1", "--set nodes.x=1: nodes must be an integer, got a table");
 }
 
 /* ---- mistakes and their places ---- */
@@ -266,7 +266,7 @@ static void bases_may_not_run_in_a_circle(void **state)
     (void)state;
     expect_failure_like(HEAD "local m = { layers = 3 }\nm.base = m\n"
                              "return dbo.experiment { model = m, " TAIL,
-                        DBO_LIMIT, "stand on each other");
+                        DBO_LIMIT, "a description is tables more than 16 deep");
 }
 
 /* ---- the sandbox ---- */

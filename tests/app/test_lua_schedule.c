@@ -166,7 +166,7 @@ static void calls_are_checked(void **state)
     expect_refusal(LAYER("u.op('A3')\n"), "t.lua:3: unknown op 'A3', did you mean 'A0'?");
     expect_refusal(LAYER("u.op('dispatch')\n"), "t.lua:3: a transfer is not an op: it is posted");
     expect_refusal(LAYER("u.op('DISPATCH')\n"), "t.lua:3: a transfer is not an op: it is posted");
-    expect_refusal(LAYER("u.op()\n"), "t.lua:3: the op must be a string, got no value");
+    expect_refusal(LAYER("u.op()\n"), "t.lua:3: the op must be a string, got nil");
     expect_refusal(LAYER("u.op { name = 'A0', sm = 3 }\n"),
                    "t.lua:3: unknown key 'sm' in u.op, did you mean 'sms'?");
     expect_refusal(LAYER("u.op { name = 'A0', sms = 3 }\n"),

@@ -1,6 +1,7 @@
 /* Every file of scripts/models and scripts/hardware holds known keys of the right types, all that
  * are required, and passes the checks; and the field tables refuse what they should. */
 #include "core/layer/model_ops.h"
+#include "lab/experiment/setting.h"
 #include "sim/cost.h"
 #include "sim/hardware.h"
 #include "tests/support/deepseek_v3.h"
@@ -8,6 +9,7 @@
 #include <dirent.h>
 #include <lauxlib.h>
 #include <lua.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,19 +50,17 @@ static void take(lua_State *L, const kind *k, const char *name, void *object, bo
         return;
     }
     dbo_error err = {0};
-    const dbo_field *field = dbo_field_find(k->fields, k->num_fields, key);
-    if (field == NULL)
-        fail_msg("%s/%s: unknown key %s", k->folder, name, key);
-    dbo_status status = DBO_INVALID;
+    dbo_value value = {0};
     if (lua_type(L, -1) == LUA_TNUMBER)
-        status = dbo_field_set_number(field, object, lua_tonumber(L, -1), &err);
+        value = (dbo_value){.kind = DBO_VALUE_REAL, .real = lua_tonumber(L, -1)};
     else if (lua_type(L, -1) == LUA_TBOOLEAN)
-        status = dbo_field_set_bool(field, object, lua_toboolean(L, -1), &err);
+        value = (dbo_value){.kind = DBO_VALUE_BOOL, .boolean = lua_toboolean(L, -1)};
     else if (lua_type(L, -1) == LUA_TSTRING)
-        status = dbo_field_set_text(field, object, lua_tostring(L, -1), &err);
-    if (status != DBO_OK)
-        fail_msg("%s/%s: %s: %s", k->folder, name, key, err.message);
-    seen[field - k->fields] = true;
+        value = (dbo_value){.kind = DBO_VALUE_TEXT, .text = lua_tostring(L, -1)};
+    const dbo_settings settings = {k->folder, k->fields, k->num_fields, NULL};
+    if (dbo_setting_set(&settings, object, key, &value, &err) != DBO_OK)
+        fail_msg("%s/%s: %s", k->folder, name, err.message);
+    seen[dbo_field_find(k->fields, k->num_fields, key) - k->fields] = true;
 }
 
 /* `base` is taken first, so that the file's own keys win. */
@@ -197,6 +197,10 @@ static void published_sizes(void **state)
     }
 }
 
+static const char long_name[] =
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    "xxxx";
+
 static void tables_refuse(void **state)
 {
     (void)state;
@@ -204,22 +208,33 @@ static void tables_refuse(void **state)
     dbo_model_spec model = deepseek_v3();
     const dbo_field *layers = dbo_field_find(k.fields, k.num_fields, "layers");
     const dbo_field *attention = dbo_field_find(k.fields, k.num_fields, "attention");
-    const dbo_field *name = dbo_field_find(k.fields, k.num_fields, "name");
-    dbo_error err = {0};
-    assert_int_equal(dbo_field_set_number(layers, &model, 60.5, &err), DBO_INVALID);
-    assert_int_equal(dbo_field_set_number(layers, &model, -1, &err), DBO_INVALID);
-    assert_int_equal(dbo_field_set_number(layers, &model, 0.0 / 0.0, &err), DBO_INVALID);
-    assert_int_equal(dbo_field_set_text(layers, &model, "61", &err), DBO_INVALID);
-    assert_int_equal(dbo_field_set_bool(layers, &model, true, &err), DBO_INVALID);
-    assert_int_equal(dbo_field_set_text(attention, &model, "mha", &err), DBO_INVALID);
-    assert_non_null(strstr(err.message, "mla, gqa or linear"));
-    char long_name[80];
-    memset(long_name, 'x', sizeof long_name);
-    long_name[79] = '\0';
-    assert_int_equal(dbo_field_set_text(name, &model, long_name, &err), DBO_INVALID);
-    assert_null(dbo_field_find(k.fields, k.num_fields, "layer"));
+    const dbo_settings settings = {"the model", k.fields, k.num_fields, NULL};
+    static const struct {
+        const char *key;
+        dbo_value value;
+        const char *sentence;
+    } cases[] = {
+        {"layers", {.kind = DBO_VALUE_REAL, .real = 60.5}, "layers must be an integer, got 60.5"},
+        {"layers", {.kind = DBO_VALUE_INTEGER, .integer = -1}, "layers is -1; it must be from"},
+        {"layers", {.kind = DBO_VALUE_REAL, .real = NAN}, "layers must be an integer, got nan"},
+        {"layers", {.kind = DBO_VALUE_REAL, .real = -INFINITY}, "an integer, got -inf"},
+        {"layers", {.kind = DBO_VALUE_TEXT, .text = "61"}, "got string \"61\""},
+        {"layers", {.kind = DBO_VALUE_BOOL, .boolean = true}, "got true"},
+        {"attention", {.kind = DBO_VALUE_TEXT, .text = "mha"}, "\"mla\", \"gqa\", \"linear\""},
+        {"name", {.kind = DBO_VALUE_TEXT, .text = long_name}, "name has 79 characters; at most"},
+        {"layer", {.kind = DBO_VALUE_INTEGER, .integer = 1}, "did you mean 'layers'?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        dbo_error err = {0};
+        assert_int_equal(dbo_setting_set(&settings, &model, cases[i].key, &cases[i].value, &err),
+                         DBO_INVALID);
+        if (!strstr(err.message, cases[i].sentence))
+            fail_msg("'%s' is not in: %s", cases[i].sentence, err.message);
+        assert_string_equal(err.key, cases[i].key);
+    }
     assert_int_equal(model.layers, 61);
-    assert_int_equal(dbo_field_set_number(layers, &model, 30, &err), DBO_OK);
+    const dbo_value thirty = {.kind = DBO_VALUE_REAL, .real = 30};
+    assert_int_equal(dbo_setting_set(&settings, &model, "layers", &thirty, NULL), DBO_OK);
     assert_int_equal(dbo_field_number(layers, &model), 30);
     assert_string_equal(dbo_field_text(attention, &model), "mla");
 }

@@ -2,7 +2,6 @@
 #include "app/lua/lua_load.h"
 #include "app/show/show.h"
 #include "core/base/prng.h"
-#include "lab/experiment/config_group.h"
 #include "lab/files/program_json.h"
 
 #include <setjmp.h>
@@ -402,25 +401,6 @@ static void mutated_files_do_no_harm(void **state)
     assert_true(fine > 0 && fine < 4000);
 }
 
-/* ---- vLLM's groups of keys ---- */
-
-static void groups_of_keys(void **state)
-{
-    (void)state;
-    dbo_error err = {0};
-    assert_true(dbo_config_group_is("parallel_config", 15));
-    assert_false(dbo_config_group_is("parallel_config", 14));
-    assert_false(dbo_config_group_is("model", 5));
-    assert_int_equal(dbo_config_group_check("parallel_config", 15, "enable_dbo=1", 10, &err),
-                     DBO_OK);
-    assert_int_equal(dbo_config_group_check("cache_config", 12, "enable_dbo", 10, &err),
-                     DBO_INVALID);
-    assert_string_equal(err.message, "enable_dbo is a key of parallel_config, not of cache_config");
-    assert_int_equal(dbo_config_group_check("parallel_config", 15, "enable_dob", 10, &err),
-                     DBO_INVALID);
-    assert_non_null(strstr(err.hint, "enable_dbo"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,7 +414,6 @@ int main(void)
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(mutated_files_do_no_harm),
-        cmocka_unit_test(groups_of_keys),
     };
     return cmocka_run_group_tests_name("show", tests, NULL, NULL);
 }

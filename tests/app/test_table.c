@@ -201,6 +201,8 @@ static void scripts_fill_tables(void **state)
     assert_string_equal(run(HEAD "t:plot { x = 'a', y = 'b', kind = 'pie' }\n", false),
                         "2: kind must be one of \"line\", \"bar\", got string \"pie\"");
     assert_string_equal(run("require('dbo').table { columns = {} }\n", false),
+                        "1: columns is an empty list");
+    assert_string_equal(run("require('dbo').table { title = 't' }\n", false),
                         "1: dbo.table needs columns");
 }
 

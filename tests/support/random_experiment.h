@@ -15,6 +15,7 @@
 
 #include "core/base/prng.h"
 #include "lab/experiment/experiment.h"
+#include "tests/support/batch_numbers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,13 +135,6 @@ static inline void random_config(dbo_prng *prng, dbo_config *config)
     }
 }
 
-static inline void random_put(dbo_per_rank *numbers, const char *key, uint32_t index,
-                              uint32_t number)
-{
-    dbo_value value = {.kind = DBO_VALUE_INTEGER, .integer = number, .real = number};
-    assert_int_equal(dbo_workload_put(numbers, key, index, &value, NULL), DBO_OK);
-}
-
 /* Lists of requests of any length: the same for all ranks or, with idle ones, of each its own. */
 static inline void random_requests(dbo_prng *prng, dbo_workload *batch, uint32_t num_ranks)
 {
@@ -175,16 +169,20 @@ static inline void random_batch(dbo_prng *prng, dbo_experiment *e, uint32_t num_
         return;
     }
     bool decode = form == 1, alike = random_one_in(prng, 2);
+    uint32_t longest = 0;
     batch->kind = decode ? DBO_WORKLOAD_DECODE : DBO_WORKLOAD_PREFILL;
-    random_put(&batch->context_len, "context_len", 0, (uint32_t)dbo_prng_below(prng, 3000));
+    put_number(&batch->context_len, 0, (uint32_t)dbo_prng_below(prng, 3000));
     if (!decode)
-        random_put(&batch->prompt_len, "prompt_len", 0, RANDOM_OF(prng, 0, 33, 100, 256));
+        put_number(&batch->prompt_len, 0, RANDOM_OF(prng, 0, 33, 100, 256));
     for (uint32_t r = 0; r < (alike ? 1 : num_ranks); r++) {
         uint32_t most = decode ? 150 / query : 700;
         uint32_t tokens =
             random_one_in(prng, 6) && r > 0 ? 0 : (uint32_t)dbo_prng_below(prng, most);
-        random_put(&batch->num_tokens, "num_tokens", r, decode ? tokens * query : tokens);
+        put_number(&batch->num_tokens, r, decode ? tokens * query : tokens);
+        longest = tokens > longest ? tokens : longest;
     }
+    if (!decode && longest > 0 && batch->prompt_len.values[0] > longest)
+        batch->prompt_len.values[0] = longest;
 }
 
 /* Prompts or decodes that fill the tiles: see RANDOM_ALIGNED. Every expert gets a tile's rows. */
@@ -202,9 +200,9 @@ static inline void random_aligned(dbo_prng *prng, dbo_experiment *e, uint32_t nu
     model->topk = 8;
     model->num_experts = 16;
     e->batch.kind = decode ? DBO_WORKLOAD_DECODE : DBO_WORKLOAD_PREFILL;
-    random_put(&e->batch.num_tokens, "num_tokens", 0, ubatches * each);
-    random_put(&e->batch.context_len, "context_len", 0, decode ? 1000 : 128);
-    random_put(&e->batch.prompt_len, "prompt_len", 0, 128);
+    put_number(&e->batch.num_tokens, 0, ubatches * each);
+    put_number(&e->batch.context_len, 0, decode ? 1000 : 128);
+    put_number(&e->batch.prompt_len, 0, 128);
 }
 
 static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_form form)
@@ -235,7 +233,7 @@ static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_fo
         random_aligned(&prng, e, num_ranks);
     else
         random_batch(&prng, e, num_ranks);
-    if (dbo_experiment_finish(e, NULL, &err) != DBO_OK)
+    if (dbo_experiment_finish(e, &err) != DBO_OK)
         fail_msg("random experiment %u: %s", (unsigned)seed, err.message);
 }
 

@@ -1,0 +1,215 @@
+/* value.c: texts into values, and the sentences about a value of the wrong kind (value.h). */
+#include "lab/experiment/value.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN_TEXT 48 /* characters of a wrong text that a sentence repeats */
+
+/* ---- making ---- */
+
+static void *alloc_in_arena(void *self, size_t bytes)
+{
+    return dbo_arena_alloc(self, bytes);
+}
+
+dbo_value_memory dbo_value_memory_of(dbo_arena *arena)
+{
+    return (dbo_value_memory){alloc_in_arena, arena};
+}
+
+/* The text but for spaces around it. */
+static const char *copy_trimmed(const dbo_value_memory *memory, const char *text, size_t length)
+{
+    while (length > 0 && *text == ' ') {
+        text++;
+        length--;
+    }
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    char *copy = memory->alloc(memory->self, length + 1);
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+/* A switch, a number or a text. */
+static dbo_value value_of_word(const char *text)
+{
+    dbo_value value = {.kind = DBO_VALUE_TEXT, .text = text, .word = text};
+    char *end = NULL;
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
+        value.kind = DBO_VALUE_BOOL;
+        value.boolean = text[0] == 't';
+        return value;
+    }
+    if (!text[0] || strspn(text, "+-.0123456789eE") != strlen(text))
+        return value;
+    errno = 0;
+    long long integer = strtoll(text, &end, 10);
+    if (errno == 0 && *end == '\0') {
+        value.kind = DBO_VALUE_INTEGER;
+        value.integer = integer;
+        return value;
+    }
+    double real = strtod(text, &end);
+    if (end != text && *end == '\0') {
+        value.kind = DBO_VALUE_REAL;
+        value.real = real;
+    }
+    return value;
+}
+
+dbo_status dbo_value_of_text(const dbo_value_memory *memory, const char *text, dbo_value *out,
+                             dbo_error *err)
+{
+    *out = value_of_word(text);
+    if (!strchr(text, ','))
+        return DBO_OK;
+    uint32_t count = 1;
+    for (const char *at = text; (at = strchr(at, ',')); at++)
+        count++;
+    dbo_value *items = memory->alloc(memory->self, count * sizeof *items);
+    if (!items)
+        return dbo_fail_memory(err, "a setting");
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length = strcspn(text, ",");
+        const char *word = copy_trimmed(memory, text, length);
+        if (!word)
+            return dbo_fail_memory(err, "a setting");
+        items[i] = value_of_word(word);
+        text += length + 1;
+    }
+    out->kind = DBO_VALUE_LIST;
+    out->list = items;
+    out->count = count;
+    return DBO_OK;
+}
+
+dbo_status dbo_value_of_setting(const dbo_value_memory *memory, const char *setting,
+                                dbo_member *out, dbo_error *err)
+{
+    const char *equals = strchr(setting, '=');
+    if (!equals || equals == setting)
+        return dbo_fail(err, DBO_INVALID, "For example: nodes=4", "a setting is written KEY=VALUE");
+    out->key = copy_trimmed(memory, setting, (size_t)(equals - setting));
+    if (!out->key)
+        return dbo_fail_memory(err, "a setting");
+    return dbo_value_of_text(memory, equals + 1, &out->value, err);
+}
+
+/* ---- looking ---- */
+
+const dbo_value *dbo_value_member(const dbo_value *table, const char *key)
+{
+    for (uint32_t i = 0; table->kind == DBO_VALUE_TABLE && i < table->count; i++)
+        if (table->table[i].key && strcmp(table->table[i].key, key) == 0)
+            return &table->table[i].value;
+    return NULL;
+}
+
+const char *dbo_value_text(const dbo_value *value)
+{
+    return value->word || value->kind != DBO_VALUE_TEXT ? value->word : value->text;
+}
+
+/* ---- checks ---- */
+
+/* What a sentence calls the value. */
+static void describe(const dbo_value *value, char *out, size_t size)
+{
+    switch (value->kind) {
+    case DBO_VALUE_NIL: snprintf(out, size, "nil"); break;
+    case DBO_VALUE_BOOL: snprintf(out, size, "%s", value->boolean ? "true" : "false"); break;
+    case DBO_VALUE_INTEGER: snprintf(out, size, "%" PRId64, value->integer); break;
+    case DBO_VALUE_REAL:
+        if (isnan(value->real)) /* which printf may write as -nan */
+            snprintf(out, size, "nan");
+        else
+            snprintf(out, size, "%.10g", value->real);
+        break;
+    case DBO_VALUE_TEXT:
+        snprintf(out, size, "string \"%.*s%s\"", SHOWN_TEXT, value->text,
+                 strlen(value->text) > SHOWN_TEXT ? "..." : "");
+        break;
+    case DBO_VALUE_LIST:
+        snprintf(out, size, "%s", value->count == 0 ? "an empty table" : "a list");
+        break;
+    case DBO_VALUE_TABLE: snprintf(out, size, "a table"); break;
+    case DBO_VALUE_OTHER: snprintf(out, size, "%s", value->text); break;
+    }
+}
+
+dbo_status dbo_value_mismatch(const char *key, const char *wanted, const dbo_value *value,
+                              dbo_error *err)
+{
+    char got[SHOWN_TEXT * 2];
+    describe(value, got, sizeof got);
+    return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s must be %s, got %s", key, wanted, got);
+}
+
+static dbo_status check_range(const char *key, double number, double min, double max,
+                              dbo_error *err)
+{
+    if (number >= min && number <= max)
+        return DBO_OK;
+    return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s is %.15g; it must be from %.15g to %.15g",
+                        key, number, min, max);
+}
+
+dbo_status dbo_value_integer(const char *key, const dbo_value *value, double min, double max,
+                             uint32_t *out, dbo_error *err)
+{
+    double number = value->kind == DBO_VALUE_INTEGER ? (double)value->integer : value->real;
+    bool is_whole = value->kind == DBO_VALUE_INTEGER;
+    if (value->kind == DBO_VALUE_REAL && number > -1e15 && number < 1e15)
+        is_whole = number == (double)(int64_t)number;
+    if (!is_whole)
+        return dbo_value_mismatch(key, "an integer", value, err);
+    DBO_TRY(check_range(key, number, min, max, err));
+    *out = (uint32_t)number;
+    return DBO_OK;
+}
+
+dbo_status dbo_value_number(const char *key, const dbo_value *value, double min, double max,
+                            double *out, dbo_error *err)
+{
+    double number = value->kind == DBO_VALUE_INTEGER ? (double)value->integer : value->real;
+    bool is_number = value->kind == DBO_VALUE_INTEGER || value->kind == DBO_VALUE_REAL;
+    if (!is_number || isnan(number))
+        return dbo_value_mismatch(key, "a number", value, err);
+    DBO_TRY(check_range(key, number, min, max, err));
+    *out = number;
+    return DBO_OK;
+}
+
+dbo_status dbo_value_table(const char *what, const char *wanted, const dbo_value *value,
+                           dbo_error *err)
+{
+    bool is_empty = value->kind == DBO_VALUE_LIST && value->count == 0;
+    if (is_empty || (value->kind == DBO_VALUE_TABLE && value->table[0].key))
+        return DBO_OK;
+    if (value->kind != DBO_VALUE_TABLE && value->kind != DBO_VALUE_LIST)
+        return dbo_value_mismatch(what, wanted, value, err);
+    return dbo_fail(err, DBO_INVALID, "Write key = value.",
+                    "%s takes named values only; one has no name", what);
+}
+
+dbo_status dbo_value_list(const char *key, const char *wanted, const dbo_value *value,
+                          const dbo_value **items, uint32_t *count, dbo_error *err)
+{
+    bool is_list = value->kind == DBO_VALUE_LIST;
+    if (value->kind == DBO_VALUE_TABLE)
+        return dbo_value_mismatch(key, wanted, value, err);
+    if (is_list && value->count == 0)
+        return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s is an empty list", key);
+    *items = is_list ? value->list : value;
+    *count = is_list ? value->count : 1;
+    return DBO_OK;
+}

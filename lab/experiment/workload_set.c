@@ -1,0 +1,280 @@
+/* workload_set.c: what somebody wrote about a batch, into a workload (workload.h).
+ *
+ * A request must not vanish because of a misspelt key or a list where none is expected: whatever
+ * has a name in it is a request, and everything else is refused.
+ */
+#include "lab/experiment/setting.h"
+#include "lab/experiment/workload.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BLOCK (1 << 30)
+
+static const struct {
+    const char *name; /* who makes such a table */
+    const char *needs;
+    const char *keys[5];
+} kinds[] = {
+    [DBO_WORKLOAD_DECODE] = {"dbo.decode",
+                             "num_tokens",
+                             {"num_tokens", "context_len", "jitter_us"}},
+    [DBO_WORKLOAD_PREFILL] = {"dbo.prefill",
+                              "num_tokens",
+                              {"num_tokens", "prompt_len", "context_len", "jitter_us"}},
+    [DBO_WORKLOAD_REQUESTS] = {"dbo.batch", "requests", {"requests", "jitter_us"}},
+};
+#define NUM_KINDS (sizeof kinds / sizeof kinds[0])
+
+/* ---- numbers: one for all ranks, or a list ---- */
+
+static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, double min, double max,
+                              dbo_error *err)
+{
+    const char *key = said->key;
+    const dbo_value *items = NULL;
+    uint32_t count = 0;
+    DBO_TRY(dbo_value_list(key, "a number, or a list of one per rank", &said->value, &items, &count,
+                           err));
+    if (count > DBO_MAX_RANKS)
+        return dbo_fail_key(err, DBO_LIMIT, key, NULL, "%s has more than %u values", key,
+                            (unsigned)DBO_MAX_RANKS);
+    uint32_t *values = malloc(count * sizeof *values);
+    if (!values)
+        return dbo_fail_memory(err, "the batch");
+    dbo_status status = DBO_OK;
+    for (uint32_t i = 0; i < count && status == DBO_OK; i++) {
+        char name[32];
+        snprintf(name, sizeof name, count > 1 ? "%s[%u]" : "%s", key, i);
+        status = dbo_value_integer(name, &items[i], min, max, &values[i], err);
+    }
+    if (status != DBO_OK) {
+        free(values);
+        return status;
+    }
+    free(numbers->values);
+    numbers->count = count;
+    numbers->values = values;
+    return DBO_OK;
+}
+
+/* ---- requests: a list, or a list of lists ---- */
+
+static const char *const request_keys[] = {
+    "id", "num_scheduled", "num_computed", "blocks", "prefix", "prefix_len", NULL};
+static const dbo_settings request_settings = {"a request", NULL, 0, request_keys};
+
+typedef struct dbo_written {
+    dbo_request request;
+    dbo_request_cache cache;
+} dbo_written;
+
+/* blocks = { 4, 7 }: allocates. */
+static dbo_status take_blocks(dbo_request_cache *cache, const dbo_value *value, dbo_error *err)
+{
+    const dbo_value *items = NULL;
+    uint32_t count = 0;
+    DBO_TRY(dbo_value_list("blocks", "a list of numbers", value, &items, &count, err));
+    int32_t *blocks = malloc(count * sizeof *blocks);
+    if (!blocks)
+        return dbo_fail_memory(err, "the batch");
+    cache->blocks = blocks;
+    cache->num_blocks = count;
+    for (uint32_t i = 0; i < count; i++) {
+        char name[32];
+        uint32_t number = 0;
+        snprintf(name, sizeof name, "blocks[%u]", i);
+        DBO_TRY(dbo_value_integer(name, &items[i], 1, MAX_BLOCK, &number, err));
+        blocks[i] = (int32_t)number;
+    }
+    return DBO_OK;
+}
+
+static dbo_status take_request_key(dbo_written *w, const char *key, const dbo_value *value,
+                                   dbo_error *err)
+{
+    uint32_t number = 0;
+    if (strcmp(key, "num_scheduled") == 0) {
+        DBO_TRY(dbo_value_integer(key, value, 1, DBO_WORKLOAD_MAX_TOKENS, &number, err));
+        w->request.num_scheduled = (int32_t)number;
+    } else if (strcmp(key, "num_computed") == 0) {
+        DBO_TRY(dbo_value_integer(key, value, 0, DBO_WORKLOAD_MAX_CONTEXT, &number, err));
+        w->request.num_computed = (int32_t)number;
+    } else if (strcmp(key, "id") == 0) {
+        DBO_TRY(dbo_value_integer(key, value, 0, UINT32_MAX, &number, err));
+        w->request.id = number;
+    } else if (strcmp(key, "blocks") == 0) {
+        DBO_TRY(take_blocks(&w->cache, value, err));
+    } else if (strcmp(key, "prefix") == 0) {
+        w->cache.prefix = dbo_value_text(value);
+        if (!w->cache.prefix)
+            return dbo_value_mismatch(key, "a name", value, err);
+    } else if (strcmp(key, "prefix_len") == 0) {
+        DBO_TRY(
+            dbo_value_integer(key, value, 1, DBO_WORKLOAD_MAX_CONTEXT, &w->cache.prefix_len, err));
+    } else {
+        return dbo_setting_unknown(&request_settings, key, err);
+    }
+    return DBO_OK;
+}
+
+/* What must hold between the keys of a request. */
+static dbo_status check_request(const dbo_written *w, dbo_error *err)
+{
+    const dbo_request_cache *cache = &w->cache;
+    const dbo_request *request = &w->request;
+    bool decodes = request->num_scheduled == 1 && request->num_computed > 0;
+    uint32_t tokens =
+        (uint32_t)request->num_computed + (decodes ? 0 : (uint32_t)request->num_scheduled);
+    if (cache->blocks && cache->prefix)
+        return dbo_fail_key(err, DBO_INVALID, "prefix", "Give one of the two.",
+                            "a request has blocks beside a prefix, which says which blocks it has");
+    if (cache->prefix_len > 0 && !cache->prefix)
+        return dbo_fail_key(err, DBO_INVALID, "prefix_len", "Name the prefix: prefix = \"p\".",
+                            "a request has prefix_len, but no prefix");
+    if (request->num_scheduled > 0 && cache->prefix_len > tokens)
+        return dbo_fail_key(err, DBO_INVALID, "prefix_len", NULL,
+                            "prefix_len is %u; it must be from 1 to %u, the tokens of the request "
+                            "that others can share",
+                            cache->prefix_len, tokens);
+    return DBO_OK;
+}
+
+static dbo_status add_request(dbo_workload *load, uint32_t list, const dbo_value *value,
+                              dbo_error *err)
+{
+    dbo_written w = {.request.id = DBO_WORKLOAD_NEXT_ID};
+    dbo_status status =
+        dbo_value_table("a request", "{ num_scheduled = ..., num_computed = ... }", value, err);
+    for (uint32_t i = 0; status == DBO_OK && i < value->count; i++)
+        status = take_request_key(&w, value->table[i].key, &value->table[i].value, err);
+    if (status == DBO_OK)
+        status = check_request(&w, err);
+    if (status == DBO_OK)
+        status = dbo_workload_add(load, list, w.request,
+                                  w.cache.blocks || w.cache.prefix ? &w.cache : NULL, err);
+    free((void *)w.cache.blocks);
+    return status;
+}
+
+/* A list of requests, or of such lists: a misspelt key must not make a request vanish. */
+static dbo_status check_list(const dbo_value *value, dbo_error *err)
+{
+    const char *name = NULL;
+    for (uint32_t i = 0; value->kind == DBO_VALUE_TABLE && i < value->count && !name; i++)
+        name = value->table[i].key;
+    if (name && dbo_settings_has_extra(&request_settings, name))
+        return dbo_fail_key(err, DBO_INVALID, name,
+                            "Write requests = { { num_scheduled = ... }, ... }.",
+                            "'%s' is a key of a request, but stands in a list of requests", name);
+    if (name)
+        return dbo_setting_unknown(&request_settings, name, err);
+    if (value->kind == DBO_VALUE_TABLE)
+        return dbo_fail_key(err, DBO_INVALID, "requests", "Leave the missing ones out.",
+                            "a list of requests has a hole: it is counted 1, 2, 3, ...");
+    return DBO_OK;
+}
+
+static dbo_status add_list(dbo_workload *load, uint32_t list, const dbo_value *value,
+                           dbo_error *err)
+{
+    DBO_TRY(check_list(value, err));
+    DBO_TRY(dbo_workload_fit(load, list + 1, err));
+    for (uint32_t i = 0; i < value->count; i++) {
+        const dbo_value *request = &value->list[i];
+        dbo_status status = add_request(load, list, request, err);
+        if (status != DBO_OK) {
+            if (err && request->kind != DBO_VALUE_TABLE)
+                err->key[0] = '\0'; /* "a request" is no key */
+            dbo_error_key(err, "[%u]", i);
+            return status;
+        }
+    }
+    return DBO_OK;
+}
+
+static bool has_a_name(const dbo_value *value)
+{
+    return value->kind == DBO_VALUE_TABLE && value->table[value->count - 1].key;
+}
+
+static dbo_status set_requests(dbo_workload *load, const dbo_value *value, dbo_error *err)
+{
+    dbo_workload_forget_requests(load);
+    if (value->kind != DBO_VALUE_TABLE && value->kind != DBO_VALUE_LIST)
+        return dbo_value_mismatch("requests", "a list of requests, or one such list per rank",
+                                  value, err);
+    DBO_TRY(check_list(value, err));
+    bool tables = value->count > 0 &&
+                  (value->list[0].kind == DBO_VALUE_LIST || value->list[0].kind == DBO_VALUE_TABLE);
+    if (!tables || has_a_name(&value->list[0])) /* whatever has a name in it is a request */
+        return add_list(load, 0, value, err);
+    for (uint32_t i = 0; i < value->count; i++) {
+        const dbo_value *list = &value->list[i];
+        if (list->kind != DBO_VALUE_LIST && list->kind != DBO_VALUE_TABLE)
+            return dbo_fail_key(err, DBO_INVALID, "requests", NULL,
+                                "requests of a rank must be a list, as those of the first are");
+        dbo_status status = add_list(load, i < DBO_MAX_RANKS ? i : DBO_MAX_RANKS, list, err);
+        if (status != DBO_OK) {
+            dbo_error_key(err, "[%u]", i);
+            return status;
+        }
+    }
+    return DBO_OK;
+}
+
+/* ---- all ---- */
+
+static dbo_status set_key(dbo_workload *load, const dbo_member *said, uint32_t turn, dbo_error *err)
+{
+    const dbo_settings settings = {kinds[load->kind].name, NULL, 0, kinds[load->kind].keys};
+    const char *key = said->key;
+    dbo_error inner = {0};
+    if (!dbo_settings_has_extra(&settings, key))
+        return dbo_setting_unknown(&settings, key, err);
+    if (strcmp(key, "num_tokens") == 0) {
+        load->num_tokens.turn = turn;
+        return set_numbers(&load->num_tokens, said, 0, DBO_WORKLOAD_MAX_TOKENS, err);
+    }
+    if (strcmp(key, "prompt_len") == 0) {
+        load->prompt_len.turn = turn;
+        return set_numbers(&load->prompt_len, said, 1, DBO_WORKLOAD_MAX_TOKENS, err);
+    }
+    if (strcmp(key, "context_len") == 0)
+        return set_numbers(&load->context_len, said, 0, DBO_WORKLOAD_MAX_CONTEXT, err);
+    if (strcmp(key, "jitter_us") == 0)
+        return dbo_value_number(key, &said->value, 0, 1e6, &load->jitter_us, err);
+    if (set_requests(load, &said->value, &inner) == DBO_OK)
+        return DBO_OK;
+    if (strcmp(inner.key, "requests") != 0)
+        dbo_error_key(&inner, "requests");
+    return dbo_error_pass(err, &inner);
+}
+
+dbo_status dbo_workload_set_keys(dbo_workload *load, const dbo_value *table, uint32_t turn,
+                                 dbo_error *err)
+{
+    DBO_TRY(dbo_value_table(kinds[load->kind].name, "a table", table, err));
+    for (uint32_t i = 0; i < table->count; i++)
+        DBO_TRY(set_key(load, &table->table[i], turn, err));
+    return DBO_OK;
+}
+
+dbo_status dbo_workload_set(dbo_workload *load, const char *key, const dbo_value *value,
+                            uint32_t turn, dbo_error *err)
+{
+    size_t kind = 1;
+    while (kind < NUM_KINDS && (!value->made_by || strcmp(kinds[kind].name, value->made_by) != 0))
+        kind++;
+    if (kind == NUM_KINDS)
+        return dbo_value_mismatch(key, "what dbo.decode {}, dbo.prefill {} or dbo.batch {} gives",
+                                  value, err);
+    dbo_workload_fini(load);
+    load->kind = (dbo_workload_kind)kind;
+    DBO_TRY(dbo_workload_set_keys(load, value, turn, err));
+    if (dbo_value_member(value, kinds[kind].needs))
+        return DBO_OK;
+    return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s needs %s", kinds[kind].name,
+                        kinds[kind].needs);
+}
