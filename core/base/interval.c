@@ -1,6 +1,8 @@
-/* interval.c: lists that double when full; normalising sorts once and merges in place. What asks
+/* interval.c: growing lists; normalising sorts once and merges in place. What asks
  * walks both lists side by side. */
 #include "core/base/interval.h"
+
+#include "core/base/vec.h"
 
 #include <stdlib.h>
 
@@ -8,15 +10,8 @@ dbo_status dbo_intervals_add(dbo_intervals *set, int64_t start_ns, int64_t end_n
 {
     if (end_ns <= start_ns)
         return DBO_OK;
-    if (set->num == set->cap) {
-        size_t cap = set->cap == 0 ? 64 : set->cap * 2;
-        dbo_interval *items = realloc(set->items, cap * sizeof *items);
-        if (items == NULL)
-            return dbo_fail_memory(err, "a list of intervals");
-        set->items = items;
-        set->cap = cap;
-    }
-    set->items[set->num++] = (dbo_interval){start_ns, end_ns};
+    if (DBO_VEC_PUSH(set, ((dbo_interval){start_ns, end_ns})) != DBO_OK)
+        return dbo_fail_memory(err, "a list of intervals");
     return DBO_OK;
 }
 
@@ -28,17 +23,17 @@ static int compare_start(const void *a, const void *b)
 
 void dbo_intervals_normalise(dbo_intervals *set)
 {
-    if (set->num == 0)
+    if (set->count == 0)
         return;
-    qsort(set->items, set->num, sizeof *set->items, compare_start);
+    qsort(set->items, set->count, sizeof *set->items, compare_start);
     size_t last = 0;
-    for (size_t i = 1; i < set->num; i++) {
+    for (size_t i = 1; i < set->count; i++) {
         if (set->items[i].start_ns > set->items[last].end_ns)
             set->items[++last] = set->items[i];
         else if (set->items[i].end_ns > set->items[last].end_ns)
             set->items[last].end_ns = set->items[i].end_ns;
     }
-    set->num = last + 1;
+    set->count = (uint32_t)(last + 1);
 }
 
 void dbo_intervals_fini(dbo_intervals *set)
@@ -50,7 +45,7 @@ void dbo_intervals_fini(dbo_intervals *set)
 int64_t dbo_intervals_total_ns(const dbo_intervals *set)
 {
     int64_t total = 0;
-    for (size_t i = 0; i < set->num; i++)
+    for (size_t i = 0; i < set->count; i++)
         total += set->items[i].end_ns - set->items[i].start_ns;
     return total;
 }
@@ -58,7 +53,7 @@ int64_t dbo_intervals_total_ns(const dbo_intervals *set)
 int64_t dbo_intervals_common_ns(const dbo_intervals *a, const dbo_intervals *b)
 {
     int64_t total = 0;
-    for (size_t i = 0, j = 0; i < a->num && j < b->num;) {
+    for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
         const dbo_interval *x = &a->items[i], *y = &b->items[j];
         int64_t start = x->start_ns > y->start_ns ? x->start_ns : y->start_ns;
         int64_t end = x->end_ns < y->end_ns ? x->end_ns : y->end_ns;
@@ -76,13 +71,13 @@ dbo_status dbo_intervals_subtract(const dbo_intervals *a, const dbo_intervals *b
                                   dbo_intervals *out, dbo_error *err)
 {
     size_t j = 0;
-    out->num = 0;
-    for (size_t i = 0; i < a->num; i++) {
+    out->count = 0;
+    for (size_t i = 0; i < a->count; i++) {
         int64_t from = a->items[i].start_ns, to = a->items[i].end_ns;
-        while (j < b->num && b->items[j].end_ns <= from)
+        while (j < b->count && b->items[j].end_ns <= from)
             j++;
         /* `j` stays at the first hole that can still touch this interval; the next may share it */
-        for (size_t k = j; k < b->num && b->items[k].start_ns < to; k++) {
+        for (size_t k = j; k < b->count && b->items[k].start_ns < to; k++) {
             DBO_TRY(dbo_intervals_add(out, from, b->items[k].start_ns, err));
             from = b->items[k].end_ns;
         }

@@ -22,7 +22,7 @@ typedef struct dbo_interval {
 
 typedef struct dbo_intervals {
     dbo_interval *items;
-    size_t num, cap;
+    uint32_t count, cap; /* a vec */
 } dbo_intervals;
 
 /* Empty and inverted intervals are left out. */

@@ -1,9 +1,9 @@
-/* vec.c: a growing array at least doubles, from 16 items on. */
+/* vec.c: a growing array at least doubles, from 4 items on. */
 #include "core/base/vec.h"
 
 #include <string.h>
 
-#define FIRST_CAP 16u
+#define FIRST_CAP 4u
 
 dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size)
 {

@@ -10,6 +10,7 @@
  */
 #include "core/memory/allocator.h"
 
+#include "core/base/vec.h"
 #include "core/memory/shelf.h"
 
 #include <stdlib.h>
@@ -38,8 +39,7 @@ struct dbo_allocator {
     dbo_pool pool; /* where allocations come from now */
     waiting_queue queues[DBO_POOL_MAX_STREAMS];
     uint32_t num_waiting; /* items in all queues */
-    dbo_event *spare_events;
-    uint32_t num_spare, cap_spare;
+    DBO_VEC(dbo_event) spare_events;
     dbo_block *put_off;    /* frees of a capture */
     uint64_t next_address; /* made up, when nothing is stored */
     dbo_allocator_stats stats;
@@ -62,8 +62,8 @@ static bool capturing(const dbo_allocator *a)
 
 static dbo_status take_event(dbo_allocator *a, dbo_event *out)
 {
-    if (a->num_spare) {
-        *out = a->spare_events[--a->num_spare];
+    if (a->spare_events.count > 0) {
+        *out = a->spare_events.items[--a->spare_events.count];
         return DBO_OK;
     }
     return a->seam->device->event_create(a->seam->device_self, out);
@@ -71,17 +71,8 @@ static dbo_status take_event(dbo_allocator *a, dbo_event *out)
 
 static void keep_event(dbo_allocator *a, dbo_event event)
 {
-    if (a->num_spare == a->cap_spare) {
-        uint32_t cap = a->cap_spare ? a->cap_spare * 2 : 32;
-        dbo_event *bigger = realloc(a->spare_events, cap * sizeof *bigger);
-        if (!bigger) {
-            a->seam->device->event_destroy(a->seam->device_self, event);
-            return;
-        }
-        a->spare_events = bigger;
-        a->cap_spare = cap;
-    }
-    a->spare_events[a->num_spare++] = event;
+    if (DBO_VEC_PUSH(&a->spare_events, event) != DBO_OK)
+        a->seam->device->event_destroy(a->seam->device_self, event);
 }
 
 /* ---- segments ---- */
@@ -402,14 +393,8 @@ dbo_status dbo_allocator_create_pool(dbo_allocator *a, dbo_pool *out, dbo_error 
     uint32_t index = 1;
     while (index < a->num_pools && a->pools[index].exists)
         index++;
-    if (index >= a->cap_pools) {
-        uint32_t cap = a->cap_pools * 2;
-        pool_state *bigger = realloc(a->pools, cap * sizeof *bigger);
-        if (!bigger)
-            return dbo_fail_memory(err, "a pool of the allocator");
-        a->pools = bigger;
-        a->cap_pools = cap;
-    }
+    if (dbo_vec_grow(&a->pools, &a->cap_pools, (uint64_t)index + 1, sizeof *a->pools) != DBO_OK)
+        return dbo_fail_memory(err, "a pool of the allocator");
     if (index == a->num_pools)
         a->num_pools++;
     a->pools[index] = (pool_state){.exists = true};
@@ -486,8 +471,8 @@ void dbo_allocator_destroy(dbo_allocator *a)
         }
         free(a->queues[s].items);
     }
-    for (uint32_t i = 0; i < a->num_spare; i++)
-        seam->device->event_destroy(seam->device_self, a->spare_events[i]);
+    for (uint32_t i = 0; i < a->spare_events.count; i++)
+        seam->device->event_destroy(seam->device_self, a->spare_events.items[i]);
     for (uint32_t p = 0; p < a->num_pools; p++) {
         for (dbo_shelf *shelf = a->pools[p].shelves, *next; shelf; shelf = next) {
             next = shelf->next;
@@ -496,7 +481,7 @@ void dbo_allocator_destroy(dbo_allocator *a)
             free(shelf);
         }
     }
-    free(a->spare_events);
+    DBO_VEC_FINI(&a->spare_events);
     free(a->pools);
     free(a);
 }

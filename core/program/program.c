@@ -1,6 +1,8 @@
 /* program.c: building and checking programs. Growth doubles; the first failure sticks. */
 #include "core/program/program.h"
 
+#include "core/base/vec.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,22 +18,15 @@ const char *dbo_code_name(dbo_code code)
 }
 
 /* Makes room for one more of `size` bytes; false (and a sticky error) when there is none. */
-static bool grow(dbo_program_builder *builder, void **array, uint32_t count, uint32_t *cap,
+static bool grow(dbo_program_builder *builder, void *array, uint32_t count, uint32_t *cap,
                  size_t size)
 {
     if (builder->status != DBO_OK)
         return false;
-    if (count < *cap)
+    if (dbo_vec_grow(array, cap, (uint64_t)count + 1, size) == DBO_OK)
         return true;
-    uint32_t larger = *cap ? *cap * 2 : 16;
-    void *grown = larger > *cap ? realloc(*array, larger * size) : NULL;
-    if (!grown) {
-        builder->status = dbo_fail_memory(&builder->error, "a program");
-        return false;
-    }
-    *array = grown;
-    *cap = larger;
-    return true;
+    builder->status = dbo_fail_memory(&builder->error, "a program");
+    return false;
 }
 
 static void fail(dbo_program_builder *builder, dbo_status status, const char *message)
@@ -75,7 +70,7 @@ uint16_t dbo_program_add_op(dbo_program_builder *builder, uint32_t ubatch, dbo_o
     if (p->num_ops >= DBO_NO_INDEX)
         fail(builder, DBO_LIMIT, "more than 65535 ops");
     dbo_op_id id = next_id(builder, ubatch, kind);
-    if (!grow(builder, (void **)&p->ops, p->num_ops, &builder->cap_ops, sizeof *p->ops))
+    if (!grow(builder, &p->ops, p->num_ops, &builder->cap_ops, sizeof *p->ops))
         return 0;
     p->ops[p->num_ops] = (dbo_program_op){
         .id_bits = id, .kernels = (uint16_t)(kernels > 0 ? kernels : 1), .cost = *cost};
@@ -91,7 +86,7 @@ uint16_t dbo_program_add_post(dbo_program_builder *builder, uint32_t ubatch,
         fail(builder, DBO_LIMIT, "more than 65535 transfers");
     dbo_op_kind kind = direction == DBO_A2A_DISPATCH ? DBO_KIND_DISPATCH : DBO_KIND_COMBINE;
     dbo_op_id id = next_id(builder, ubatch, kind);
-    if (!grow(builder, (void **)&p->posts, p->num_posts, &builder->cap_posts, sizeof *p->posts))
+    if (!grow(builder, &p->posts, p->num_posts, &builder->cap_posts, sizeof *p->posts))
         return 0;
     p->posts[p->num_posts] = (dbo_program_post){
         .id_bits = id, .handle = handle, .direction = (uint8_t)direction, .cost = *cost};
@@ -121,8 +116,7 @@ uint16_t dbo_program_add_buffer(dbo_program_builder *builder, const char *name, 
                                 uint8_t pool)
 {
     dbo_program *p = &builder->program;
-    if (!grow(builder, (void **)&p->buffers, p->num_buffers, &builder->cap_buffers,
-              sizeof *p->buffers))
+    if (!grow(builder, &p->buffers, p->num_buffers, &builder->cap_buffers, sizeof *p->buffers))
         return 0;
     const char *copy = dbo_arena_copy_string(&p->texts, name);
     if (!copy) {
@@ -206,8 +200,8 @@ void dbo_program_emit(dbo_program_builder *builder, uint32_t ubatch, dbo_instr i
         fail(builder, DBO_INVALID, "an instruction names an unknown ubatch");
         return;
     }
-    if (!grow(builder, (void **)&p->instrs[ubatch], p->num_instrs[ubatch],
-              &builder->cap_instrs[ubatch], sizeof(dbo_instr)))
+    if (!grow(builder, &p->instrs[ubatch], p->num_instrs[ubatch], &builder->cap_instrs[ubatch],
+              sizeof(dbo_instr)))
         return;
     p->instrs[ubatch][p->num_instrs[ubatch]++] = instr;
 }

@@ -1,6 +1,7 @@
 /* template.c: growing, sharing, comparing and filling in of templates (template.h). */
 #include "core/program/template.h"
 
+#include "core/base/vec.h"
 #include "core/trace/findings.h"
 
 #include <stdio.h>
@@ -82,15 +83,11 @@ static void fail_memory(dbo_template *t)
 void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32_t line)
 {
     const dbo_program *p = &t->builder.program;
-    if (ubatch < p->num_ubatches && p->num_instrs[ubatch] == t->cap_lines[ubatch]) {
-        uint32_t larger = t->cap_lines[ubatch] ? t->cap_lines[ubatch] * 2 : 16;
-        uint32_t *grown = realloc(t->lines[ubatch], larger * sizeof *grown);
-        if (!grown) {
-            fail_memory(t);
-            return;
-        }
-        t->lines[ubatch] = grown;
-        t->cap_lines[ubatch] = larger;
+    if (ubatch < p->num_ubatches &&
+        dbo_vec_grow(&t->lines[ubatch], &t->cap_lines[ubatch], (uint64_t)p->num_instrs[ubatch] + 1,
+                     sizeof *t->lines[ubatch]) != DBO_OK) {
+        fail_memory(t);
+        return;
     }
     if (ubatch < p->num_ubatches)
         t->lines[ubatch][p->num_instrs[ubatch]] = line;
@@ -99,18 +96,11 @@ void dbo_template_emit(dbo_template *t, uint32_t ubatch, dbo_instr instr, uint32
 
 void dbo_template_name_op(dbo_template *t, uint16_t op, const char *name)
 {
-    if (op >= t->cap_op_names) {
-        uint32_t larger = op < 16 ? 32 : op * 2u;
-        const char **grown = realloc(t->op_names, larger * sizeof *grown);
-        if (!grown) {
-            fail_memory(t);
-            return;
-        }
-        t->op_names = grown;
-        t->cap_op_names = larger;
+    if (dbo_vec_grow_zeroed(&t->op_names, &t->num_op_names, (uint64_t)op + 1,
+                            sizeof *t->op_names) != DBO_OK) {
+        fail_memory(t);
+        return;
     }
-    for (; t->num_op_names <= op; t->num_op_names++)
-        t->op_names[t->num_op_names] = NULL;
     t->op_names[op] = dbo_arena_copy_string(&t->arena, name);
     if (!t->op_names[op])
         fail_memory(t);

@@ -37,7 +37,7 @@ typedef struct dbo_template {
     const char *path;            /* of the file that the lines are of; or NULL */
     uint32_t *lines[DBO_MAX_UBATCHES], cap_lines[DBO_MAX_UBATCHES];
     const char **op_names; /* by op; NULL: as its kind */
-    uint32_t num_op_names, cap_op_names;
+    uint32_t num_op_names;
     dbo_arena arena;       /* names of streams and ops, path */
     dbo_schedule schedule; /* once finished */
 } dbo_template;

@@ -1,6 +1,7 @@
 /* rank.c: making a rank, and fitting its frame to programs. */
 #include "core/rank/rank.h"
 
+#include "core/base/vec.h"
 #include "core/rank/rank_memory.h"
 
 #include <stdlib.h>
@@ -66,10 +67,9 @@ static dbo_status fit_events(dbo_rank *rank, uint32_t count, dbo_error *err)
 {
     if (count <= rank->num_events)
         return DBO_OK;
-    dbo_event *grown = realloc(rank->events, count * sizeof *grown);
-    if (!grown)
+    uint32_t cap = rank->num_events; /* there are only events that have been created */
+    if (dbo_vec_grow(&rank->events, &cap, count, sizeof *rank->events) != DBO_OK)
         return dbo_fail_memory(err, "a rank's events");
-    rank->events = grown;
     for (; rank->num_events < count; rank->num_events++) {
         dbo_status status = rank->seam.device->event_create(rank->seam.device_self,
                                                             &rank->events[rank->num_events]);
@@ -85,13 +85,11 @@ dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *e
     while (rank->num_streams < program->num_streams)
         DBO_TRY(add_stream(rank, program->stream_names[rank->num_streams], err));
     DBO_TRY(dbo_rank_memory_fit(rank, program, err));
-    if (program->num_handles <= rank->num_flights)
-        return DBO_OK;
-    dbo_flight *grown = realloc(rank->flights, program->num_handles * sizeof *grown);
-    if (!grown)
+    uint32_t i = rank->num_flights;
+    if (dbo_vec_grow(&rank->flights, &rank->num_flights, program->num_handles,
+                     sizeof *rank->flights) != DBO_OK)
         return dbo_fail_memory(err, "a rank's transfers");
-    rank->flights = grown;
-    for (; rank->num_flights < program->num_handles; rank->num_flights++)
-        rank->flights[rank->num_flights] = (dbo_flight){.handle = DBO_NO_HANDLE};
+    for (; i < rank->num_flights; i++)
+        rank->flights[i] = (dbo_flight){.handle = DBO_NO_HANDLE};
     return DBO_OK;
 }

@@ -2,6 +2,8 @@
  * which walks the frame once a forward. */
 #include "core/rank/rank_memory.h"
 
+#include "core/base/vec.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,27 +155,20 @@ void dbo_rank_free_outputs(dbo_rank *rank, dbo_rank_outputs *outputs)
 
 static dbo_status grow_frame(dbo_rank *rank, uint32_t count, dbo_error *err)
 {
-    if (count <= rank->num_buffers)
-        return DBO_OK;
-    dbo_frame_buffer *buffers = realloc(rank->buffers, count * sizeof *buffers);
-    if (!buffers)
+    uint32_t i = rank->num_buffers, cap = i;
+    if (dbo_vec_grow(&rank->addresses, &cap, count, sizeof *rank->addresses) != DBO_OK ||
+        dbo_vec_grow(&rank->buffers, &rank->num_buffers, count, sizeof *rank->buffers) != DBO_OK)
         return dbo_fail_memory(err, "a rank's buffers");
-    rank->buffers = buffers;
-    uint64_t *addresses = realloc(rank->addresses, count * sizeof *addresses);
-    if (!addresses)
-        return dbo_fail_memory(err, "a rank's buffers");
-    rank->addresses = addresses;
-    for (; rank->num_buffers < count; rank->num_buffers++)
-        put(rank, rank->num_buffers, NULL, false, false);
+    for (; i < rank->num_buffers; i++)
+        put(rank, i, NULL, false, false);
     return DBO_OK;
 }
 
 static dbo_status leave_behind(dbo_rank *rank, dbo_block *block, dbo_error *err)
 {
-    dbo_block **grown = realloc(rank->left_behind, (rank->num_left_behind + 1) * sizeof *grown);
-    if (!grown)
+    uint32_t cap = rank->num_left_behind;
+    if (dbo_vec_grow(&rank->left_behind, &cap, (uint64_t)cap + 1, sizeof(dbo_block *)) != DBO_OK)
         return dbo_fail_memory(err, "a rank's workspaces");
-    rank->left_behind = grown;
     rank->left_behind[rank->num_left_behind++] = block;
     return DBO_OK;
 }

@@ -88,13 +88,13 @@ static inline uint32_t dbo_op_id_occurrence(dbo_op_id id)
 /* The same op of another step, of another rank. */
 static inline dbo_op_id dbo_op_id_with_step(dbo_op_id id, uint32_t step)
 {
-    return (id & ~((uint64_t)(DBO_MAX_STEPS - 1) << DBO_OP_STEP_AT)) |
-           (uint64_t)step << DBO_OP_STEP_AT;
+    return (id & ~((uint64_t)(DBO_MAX_STEPS - 1) << DBO_OP_STEP_AT)) | (uint64_t)step
+                                                                           << DBO_OP_STEP_AT;
 }
 static inline dbo_op_id dbo_op_id_with_rank(dbo_op_id id, uint32_t rank)
 {
-    return (id & ~((uint64_t)(DBO_MAX_RANKS - 1) << DBO_OP_RANK_AT)) |
-           (uint64_t)rank << DBO_OP_RANK_AT;
+    return (id & ~((uint64_t)(DBO_MAX_RANKS - 1) << DBO_OP_RANK_AT)) | (uint64_t)rank
+                                                                           << DBO_OP_RANK_AT;
 }
 
 /* ---- cost ---- */

@@ -5,6 +5,8 @@
  * when there is a first finding, and again after a sort, as it holds places in the list. */
 #include "core/trace/findings.h"
 
+#include "core/base/vec.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,25 +152,12 @@ static bool fit_slots(dbo_findings *findings)
 
 /* ---- the list ---- */
 
-static bool fit_items(dbo_findings *findings)
-{
-    if (findings->count < findings->cap)
-        return true;
-    uint32_t cap = findings->cap ? findings->cap * 2 : 8;
-    dbo_finding *items = realloc(findings->items, cap * sizeof *items);
-    if (!items) {
-        findings->failed = true;
-        return false;
-    }
-    findings->items = items;
-    findings->cap = cap;
-    return true;
-}
-
 void dbo_findings_add(dbo_findings *findings, const dbo_finding *finding)
 {
-    if (!fit_slots(findings) || !fit_items(findings))
+    if (!fit_slots(findings) || DBO_VEC_RESERVE(findings, findings->count + 1) != DBO_OK) {
+        findings->failed = true;
         return;
+    }
     uint64_t print = print_of(finding);
     dbo_finding_slot *slot = find_slot(findings, print, finding);
     bool met = slot->print != 0;

@@ -6,6 +6,7 @@
  */
 #include "core/trace/metrics.h"
 
+#include "core/base/vec.h"
 #include "core/trace/critical_path.h"
 #include "core/trace/times.h"
 
@@ -14,7 +15,7 @@
 
 typedef struct step_spans {
     dbo_span *items;
-    size_t num, cap;
+    uint32_t count, cap; /* a vec */
     int64_t first_ns, last_ns;
 } step_spans;
 
@@ -31,19 +32,12 @@ static dbo_status collect(step_spans *out, const dbo_trace *trace, uint32_t rank
         const dbo_span *span = dbo_trace_span(trace, i);
         if (!is_of(span->id, rank, step))
             continue;
-        if (out->num == out->cap) {
-            size_t cap = out->cap == 0 ? 1024 : out->cap * 2;
-            dbo_span *items = realloc(out->items, cap * sizeof *items);
-            if (items == NULL)
-                return dbo_fail_memory(err, "the spans of a step");
-            out->items = items;
-            out->cap = cap;
-        }
-        if (out->num == 0 || span->start_ns < out->first_ns)
+        if (out->count == 0 || span->start_ns < out->first_ns)
             out->first_ns = span->start_ns;
-        if (out->num == 0 || span->end_ns > out->last_ns)
+        if (out->count == 0 || span->end_ns > out->last_ns)
             out->last_ns = span->end_ns;
-        out->items[out->num++] = *span;
+        if (DBO_VEC_PUSH(out, *span) != DBO_OK)
+            return dbo_fail_memory(err, "the spans of a step");
     }
     return DBO_OK;
 }
@@ -77,7 +71,7 @@ static int compare_layer_times(const void *a, const void *b)
 
 static void find_starts(layer_starts *starts, const step_spans *spans)
 {
-    for (size_t i = 0; i < spans->num; i++) {
+    for (size_t i = 0; i < spans->count; i++) {
         const dbo_span *span = &spans->items[i];
         uint32_t layer = dbo_op_id_layer(span->id);
         if (class_of(span) == DBO_CLASS_COMM) {
@@ -171,8 +165,8 @@ static dbo_status measure_sets(dbo_metrics *out, const step_spans *spans, dbo_er
 {
     dbo_times times;
     int64_t path_ns = 0;
-    DBO_TRY(dbo_critical_path(spans->items, spans->num, &path_ns, err));
-    DBO_TRY(dbo_times_init(&times, spans->items, spans->num, err));
+    DBO_TRY(dbo_critical_path(spans->items, spans->count, &path_ns, err));
+    DBO_TRY(dbo_times_init(&times, spans->items, spans->count, err));
     int64_t compute_ns = dbo_intervals_total_ns(&times.compute);
     int64_t comm_ns = dbo_intervals_total_ns(&times.comm);
     int64_t waiting_ns = dbo_intervals_total_ns(&times.waiting);
@@ -202,7 +196,7 @@ dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_
     memset(out, 0, sizeof *out);
     DBO_TRY_GOTO(collect(&spans, trace, rank, step, err), done);
     measure_host(out, trace, rank, step);
-    if (spans.num == 0)
+    if (spans.count == 0)
         goto done;
     if (!out->step_us.present)
         set_us(&out->step_us, spans.last_ns - spans.first_ns);

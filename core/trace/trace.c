@@ -10,6 +10,8 @@
  */
 #include "core/trace/trace.h"
 
+#include "core/base/vec.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -60,15 +62,10 @@ void dbo_trace_fini(dbo_trace *trace)
 static __attribute__((noinline, cold)) bool grow(dbo_trace *trace, dbo_trace_list *list,
                                                  size_t record_bytes)
 {
-    if (list->num_chunks == list->cap_chunks) {
-        uint32_t cap = list->cap_chunks == 0 ? 16 : list->cap_chunks * 2;
-        void **chunks = realloc(list->chunks, cap * sizeof *chunks);
-        if (chunks == NULL) {
-            trace->failed = true;
-            return false;
-        }
-        list->chunks = chunks;
-        list->cap_chunks = cap;
+    if (dbo_vec_grow(&list->chunks, &list->cap_chunks, (uint64_t)list->num_chunks + 1,
+                     sizeof *list->chunks) != DBO_OK) {
+        trace->failed = true;
+        return false;
     }
     uint32_t place = place_in_group(list->num_chunks);
     size_t bytes = CHUNK_RECORDS * record_bytes;

@@ -294,7 +294,7 @@ static void interval_differences(void **state)
         }
         assert_int_equal(dbo_intervals_total_ns(&sets[2]), only);
         assert_int_equal(dbo_intervals_common_ns(&sets[0], &sets[1]), both);
-        for (size_t i = 0; i + 1 < sets[2].num; i++)
+        for (size_t i = 0; i + 1 < sets[2].count; i++)
             assert_true(sets[2].items[i].end_ns < sets[2].items[i + 1].start_ns);
         for (int s = 0; s < 3; s++)
             dbo_intervals_fini(&sets[s]);

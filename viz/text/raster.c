@@ -76,10 +76,10 @@ void dbo_intervals_raster(const dbo_intervals *set, int64_t start_ns, int64_t sp
     for (uint32_t c = 0; c < num; c++) {
         int64_t left = edge_ns(start_ns, span_ns, num, c);
         int64_t right = edge_ns(start_ns, span_ns, num, c + 1);
-        while (i < set->num && set->items[i].end_ns <= left)
+        while (i < set->count && set->items[i].end_ns <= left)
             i++;
         int64_t covered = 0;
-        for (size_t k = i; k < set->num && set->items[k].start_ns < right; k++)
+        for (size_t k = i; k < set->count && set->items[k].start_ns < right; k++)
             covered += overlap_ns(set->items[k].start_ns, set->items[k].end_ns, left, right);
         out[c] = 2 * covered >= right - left && covered > 0;
     }

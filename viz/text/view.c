@@ -207,8 +207,8 @@ static void count_lanes(dbo_view *view)
 /* Cuts a set to the window. */
 static void clip(dbo_intervals *set, const dbo_view *view)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < set->num; i++) {
+    uint32_t kept = 0;
+    for (size_t i = 0; i < set->count; i++) {
         dbo_interval cut = set->items[i];
         if (cut.start_ns < view->start_ns)
             cut.start_ns = view->start_ns;
@@ -217,7 +217,7 @@ static void clip(dbo_intervals *set, const dbo_view *view)
         if (cut.end_ns > cut.start_ns)
             set->items[kept++] = cut;
     }
-    set->num = kept;
+    set->count = kept;
 }
 
 static dbo_status find_exposed(dbo_view *view, const dbo_trace *trace, dbo_error *err)

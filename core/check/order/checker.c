@@ -19,29 +19,17 @@ const char *dbo_check_intern(dbo_checker *checker, const char *text)
     return copy ? copy : "";
 }
 
-/* Buffers up to `buffer` exist; false: out of memory. */
-static bool fit_buffers(check_rank *rank, uint32_t buffer)
-{
-    if (buffer < rank->num_buffers)
-        return true;
-    uint32_t count = buffer + 32;
-    check_buffer *grown = realloc(rank->buffers, count * sizeof *grown);
-    if (!grown)
-        return false;
-    memset(grown + rank->num_buffers, 0, (count - rank->num_buffers) * sizeof *grown);
-    for (uint32_t i = rank->num_buffers; i < count; i++)
-        grown[i].name = "";
-    rank->buffers = grown;
-    rank->num_buffers = count;
-    return true;
-}
-
 check_buffer *dbo_check_buffer_at(check_rank *rank, uint32_t buffer)
 {
-    if (fit_buffers(rank, buffer))
-        return &rank->buffers[buffer];
-    rank->checker->failed = true;
-    return NULL;
+    uint32_t i = rank->num_buffers;
+    if (dbo_vec_grow_zeroed(&rank->buffers, &rank->num_buffers, (uint64_t)buffer + 1,
+                            sizeof *rank->buffers) != DBO_OK) {
+        rank->checker->failed = true;
+        return NULL;
+    }
+    for (; i < rank->num_buffers; i++)
+        rank->buffers[i].name = "";
+    return &rank->buffers[buffer];
 }
 
 static void begin_tenancy(check_rank *rank, uint32_t buffer, uint32_t pool, uint64_t bytes,
@@ -116,18 +104,11 @@ static void keep_captured(check_rank *rank, dbo_tenancy *tenancy, dbo_op_id id, 
     if (tenancy->noted[write] == rank->num_captures)
         return;
     tenancy->noted[write] = rank->num_captures;
-    if (g->count == g->cap) {
-        uint32_t cap = g->cap ? g->cap * 2 : 64;
-        check_access *grown = realloc(g->accesses, cap * sizeof *grown);
-        if (!grown) {
-            rank->checker->failed = true;
-            return;
-        }
-        g->accesses = grown;
-        g->cap = cap;
-    }
-    g->accesses[g->count++] = (check_access){
-        .buffer = tenancy->buffer, .serial = tenancy->serial, .id = id, .write = write};
+    if (DBO_VEC_PUSH(&g->accesses, (check_access){.buffer = tenancy->buffer,
+                                                  .serial = tenancy->serial,
+                                                  .id = id,
+                                                  .write = write}) != DBO_OK)
+        rank->checker->failed = true;
 }
 
 void dbo_check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
@@ -191,18 +172,11 @@ static void run_op(check_rank *rank, const dbo_call *call)
 
 static check_event *event_at(check_rank *rank, uint32_t event)
 {
-    if (event >= rank->num_events) {
-        uint32_t count = event + 32;
-        check_event *grown = realloc(rank->events, count * sizeof *grown);
-        if (!grown) {
-            rank->checker->failed = true;
-            return NULL;
-        }
-        memset(grown + rank->num_events, 0, (count - rank->num_events) * sizeof *grown);
-        rank->events = grown;
-        rank->num_events = count;
-    }
-    return &rank->events[event];
+    if (dbo_vec_grow_zeroed(&rank->events, &rank->num_events, (uint64_t)event + 1,
+                            sizeof *rank->events) == DBO_OK)
+        return &rank->events[event];
+    rank->checker->failed = true;
+    return NULL;
 }
 
 static void create_event(check_rank *rank, const dbo_call *call)
@@ -261,36 +235,33 @@ static void end_capture(check_rank *rank, const dbo_call *call, bool keep)
     check_graph *g = &rank->capture;
     rank->capturing = false;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < g->count; i++) /* those that ended in the capture are its own */
-        if (captured_tenancy(rank, &g->accesses[i]))
-            g->accesses[kept++] = g->accesses[i];
-    g->count = kept;
-    check_graph *grown =
-        keep ? realloc(rank->graphs, (rank->num_graphs + 1) * sizeof *grown) : NULL;
-    if (!grown) {
-        rank->checker->failed = rank->checker->failed || keep;
-        g->count = g->num_posts = 0;
+    for (uint32_t i = 0; i < g->accesses.count;
+         i++) /* those that ended in the capture are its own */
+        if (captured_tenancy(rank, &g->accesses.items[i]))
+            g->accesses.items[kept++] = g->accesses.items[i];
+    g->accesses.count = kept;
+    g->graph = call->number;
+    if (keep && DBO_VEC_PUSH(&rank->graphs, *g) == DBO_OK) {
+        *g = (check_graph){0};
         return;
     }
-    g->graph = call->number;
-    rank->graphs = grown;
-    rank->graphs[rank->num_graphs++] = *g;
-    *g = (check_graph){0};
+    rank->checker->failed = rank->checker->failed || keep;
+    g->accesses.count = g->posts.count = 0;
 }
 
 static void replay_graph(check_rank *rank, const dbo_call *call)
 {
     const dbo_clock *clock = dbo_check_issue(rank, call->stream);
     const check_graph *graph = NULL;
-    for (uint32_t i = 0; i < rank->num_graphs; i++)
-        if (rank->graphs[i].graph == call->number)
-            graph = &rank->graphs[i];
+    for (uint32_t i = 0; i < rank->graphs.count; i++)
+        if (rank->graphs.items[i].graph == call->number)
+            graph = &rank->graphs.items[i];
     rank->replayed = true;
     if (graph)
         dbo_check_replayed_posts(rank, graph, call->other);
     for (uint32_t write = 0; write < 2 && graph; write++)
-        for (uint32_t i = 0; i < graph->count; i++) {
-            const check_access *a = &graph->accesses[i];
+        for (uint32_t i = 0; i < graph->accesses.count; i++) {
+            const check_access *a = &graph->accesses.items[i];
             const dbo_touch touch = {
                 .id = a->id, .dim = (uint8_t)call->stream, .tick = clock->at[call->stream]};
             dbo_tenancy *t = captured_tenancy(rank, a);
@@ -432,20 +403,20 @@ dbo_checker *dbo_checker_create(const dbo_check_options *options, dbo_error *err
 
 static void destroy_graph(check_graph *graph)
 {
-    free(graph->accesses);
-    free(graph->posts);
+    DBO_VEC_FINI(&graph->accesses);
+    DBO_VEC_FINI(&graph->posts);
 }
 
 static void destroy_rank(check_rank *rank)
 {
     dbo_check_memory_fini(&rank->memory);
-    for (uint32_t i = 0; i < rank->num_graphs; i++)
-        destroy_graph(&rank->graphs[i]);
-    free(rank->graphs);
+    for (uint32_t i = 0; i < rank->graphs.count; i++)
+        destroy_graph(&rank->graphs.items[i]);
+    DBO_VEC_FINI(&rank->graphs);
     destroy_graph(&rank->capture);
     free(rank->events);
     free(rank->buffers);
-    free(rank->live);
+    DBO_VEC_FINI(&rank->live);
     free(rank);
 }
 
@@ -456,7 +427,7 @@ void dbo_checker_destroy(dbo_checker *checker)
     for (uint32_t i = 0; i < checker->num_ranks; i++)
         destroy_rank(checker->ranks[i]);
     for (uint32_t c = 0; c < DBO_MAX_UBATCHES; c++)
-        free(checker->comms[c].meets);
+        DBO_VEC_FINI(&checker->comms[c]);
     free(checker->ranks);
     dbo_findings_fini(&checker->findings);
     dbo_recorder_fini(&checker->recorder);
@@ -483,10 +454,9 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
 
 dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *err)
 {
-    check_rank **ranks = realloc(checker->ranks, (checker->num_ranks + 1) * sizeof(void *));
-    if (!ranks)
+    if (dbo_vec_grow(&checker->ranks, &checker->cap_ranks, (uint64_t)checker->num_ranks + 1,
+                     sizeof(check_rank *)) != DBO_OK) /* NOLINT(bugprone-sizeof-*) */
         return dbo_fail_memory(err, "a checker");
-    checker->ranks = ranks;
     check_rank *rank = calloc(1, sizeof *rank);
     if (!rank)
         return dbo_fail_memory(err, "a checker");

@@ -65,10 +65,8 @@ typedef struct check_access { /* of a capture */
 
 typedef struct check_graph {
     uint32_t graph;
-    check_access *accesses;
-    uint32_t count, cap;
-    dbo_op_id *posts; /* in issue order */
-    uint32_t num_posts, cap_posts;
+    DBO_VEC(check_access) accesses;
+    DBO_VEC(dbo_op_id) posts; /* in issue order */
 } check_graph;
 
 typedef enum check_turn {
@@ -101,8 +99,8 @@ typedef struct check_rank {
     uint32_t num_buffers;
     dbo_check_memory memory;
     /* transfers */
-    check_transfer *live; /* posted, not finished */
-    uint32_t num_live, cap_live, num_transfers;
+    DBO_VEC(check_transfer) live; /* posted, not finished */
+    uint32_t num_transfers;
     check_result held[DBO_MAX_UBATCHES][CHECK_HELD];
     uint32_t num_held[DBO_MAX_UBATCHES];
     check_finished finished[DBO_CLOCK_DIMS]; /* the latest one of each slot of the network */
@@ -112,8 +110,7 @@ typedef struct check_rank {
     bool capturing;
     uint32_t num_captures;
     check_graph capture;
-    check_graph *graphs;
-    uint32_t num_graphs;
+    DBO_VEC(check_graph) graphs;
     /* host */
     uint8_t turns[DBO_MAX_UBATCHES]; /* check_turn */
     uint32_t yields[DBO_MAX_UBATCHES], num_ubatches;
@@ -133,18 +130,13 @@ typedef struct check_meet {
     uint32_t rank; /* which that was; the id's is the machine's number */
 } check_meet;
 
-typedef struct check_comm {
-    check_meet *meets;
-    uint32_t count, cap;
-} check_comm;
-
 struct dbo_checker {
     dbo_check_options options;
     dbo_recorder recorder;
     dbo_arena names;
     check_rank **ranks;
-    uint32_t num_ranks;
-    check_comm comms[DBO_MAX_UBATCHES];
+    uint32_t num_ranks, cap_ranks;
+    DBO_VEC(check_meet) comms[DBO_MAX_UBATCHES];
     dbo_findings findings;
     bool failed;
     bool too_many_streams;

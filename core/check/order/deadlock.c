@@ -74,7 +74,7 @@ static void find_transfers(const dbo_checker *checker, missing *worst)
                 continue;
             while (checker->ranks[there]->posted[comm] <= k)
                 there++;
-            dbo_op_id id = checker->comms[comm].meets[k].id;
+            dbo_op_id id = checker->comms[comm].items[k].id;
             const missing m = {.absent = rank,
                                .there = checker->ranks[there],
                                .id = id,
@@ -123,7 +123,7 @@ static bool stands_at(const dbo_checker *checker, const check_rank *rank, dbo_op
                 least = checker->ranks[r]->posted[comm];
         if (least == rank->posted[comm])
             continue;
-        dbo_op_id id = checker->comms[comm].meets[least].id;
+        dbo_op_id id = checker->comms[comm].items[least].id;
         if (order_of(id) >= first)
             continue;
         first = order_of(id);

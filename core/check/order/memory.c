@@ -9,18 +9,10 @@
 
 static bool push(dbo_check_memory *m, dbo_touches *list, const dbo_touch *touch)
 {
-    if (list->count == list->cap) {
-        uint32_t cap = list->cap ? list->cap * 2 : 2;
-        dbo_touch *items = realloc(list->items, cap * sizeof *items);
-        if (!items) {
-            m->failed = true;
-            return false;
-        }
-        list->items = items;
-        list->cap = cap;
-    }
-    list->items[list->count++] = *touch;
-    return true;
+    if (DBO_VEC_PUSH(list, *touch) == DBO_OK)
+        return true;
+    m->failed = true;
+    return false;
 }
 
 /* Keeps the latest of each dimension. */
@@ -75,42 +67,33 @@ void dbo_check_memory_fini(dbo_check_memory *memory)
 {
     free_tenancies(memory->tenancies);
     free_tenancies(memory->spare);
-    for (uint32_t i = 0; i < memory->num_pools; i++) {
-        free(memory->pools[i].reads.items);
-        free(memory->pools[i].writes.items);
+    for (uint32_t i = 0; i < memory->pools.count; i++) {
+        free(memory->pools.items[i].reads.items);
+        free(memory->pools.items[i].writes.items);
     }
-    free(memory->pools);
+    DBO_VEC_FINI(&memory->pools);
     *memory = (dbo_check_memory){0};
 }
 
 static dbo_pool_past *past_of(dbo_check_memory *m, uint32_t pool)
 {
-    for (uint32_t i = 0; i < m->num_pools; i++)
-        if (m->pools[i].pool == pool)
-            return &m->pools[i];
-    dbo_pool_past *pools = realloc(m->pools, (m->num_pools + 1) * sizeof *pools);
-    if (!pools) {
-        m->failed = true;
-        return NULL;
-    }
-    m->pools = pools;
-    m->pools[m->num_pools] = (dbo_pool_past){.pool = pool};
-    return &m->pools[m->num_pools++];
+    for (uint32_t i = 0; i < m->pools.count; i++)
+        if (m->pools.items[i].pool == pool)
+            return &m->pools.items[i];
+    dbo_pool_past *past = DBO_VEC_ADD(&m->pools);
+    if (past)
+        *past = (dbo_pool_past){.pool = pool};
+    m->failed = m->failed || !past;
+    return past;
 }
 
 /* Room for one more range at `at`; its lists are empty, but keep what they had allocated. */
 static bool make_range(dbo_check_memory *m, dbo_tenancy *t, uint32_t at)
 {
-    if (t->num_ranges == t->cap_ranges) {
-        uint32_t cap = t->cap_ranges ? t->cap_ranges * 2 : 1;
-        dbo_range *ranges = realloc(t->ranges, cap * sizeof *ranges);
-        if (!ranges) {
-            m->failed = true;
-            return false;
-        }
-        memset(ranges + t->cap_ranges, 0, (cap - t->cap_ranges) * sizeof *ranges);
-        t->ranges = ranges;
-        t->cap_ranges = cap;
+    if (dbo_vec_grow_zeroed(&t->ranges, &t->cap_ranges, (uint64_t)t->num_ranges + 1,
+                            sizeof *t->ranges) != DBO_OK) {
+        m->failed = true;
+        return false;
     }
     dbo_range spare = t->ranges[t->num_ranges];
     memmove(&t->ranges[at + 1], &t->ranges[at], (t->num_ranges - at) * sizeof *t->ranges);

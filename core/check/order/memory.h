@@ -19,6 +19,7 @@
 #ifndef DBO_CHECK_MEMORY_H
 #define DBO_CHECK_MEMORY_H
 
+#include "core/base/vec.h"
 #include "core/check/order/clock.h"
 #include "core/seam/op.h"
 
@@ -92,8 +93,7 @@ typedef struct dbo_check_memory {
     dbo_conflict_fn report;
     void *report_self;
     dbo_tenancy *tenancies, *spare;
-    dbo_pool_past *pools;
-    uint32_t num_pools;
+    DBO_VEC(dbo_pool_past) pools;
     uint64_t num_begun;
     bool failed; /* out of memory: stops looking */
 } dbo_check_memory;

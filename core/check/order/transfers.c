@@ -22,26 +22,16 @@ static void match_post(check_rank *rank, dbo_op_id id)
 {
     dbo_checker *checker = rank->checker;
     uint32_t comm = dbo_op_id_ubatch(id);
-    check_comm *c = &checker->comms[comm];
     if (checker->failed)
         return; /* a post that was not kept leaves a gap */
     rank->posted_step = dbo_op_id_step(id);
     uint32_t k = rank->posted[comm]++;
-    if (k == c->count) {
-        if (c->count == c->cap) {
-            uint32_t cap = c->cap ? c->cap * 2 : 64;
-            check_meet *grown = realloc(c->meets, cap * sizeof *grown);
-            if (!grown) {
-                checker->failed = true;
-                return;
-            }
-            c->meets = grown;
-            c->cap = cap;
-        }
-        c->meets[c->count++] = (check_meet){.id = id, .rank = rank->id};
+    if (k == checker->comms[comm].count) {
+        if (DBO_VEC_PUSH(&checker->comms[comm], (check_meet){.id = id, .rank = rank->id}) != DBO_OK)
+            checker->failed = true;
         return;
     }
-    const check_meet *meet = &c->meets[k];
+    const check_meet *meet = &checker->comms[comm].items[k];
     dbo_op_id first = meet->id;
     if (dbo_op_id_kind(first) == dbo_op_id_kind(id) &&
         dbo_op_id_layer(first) == dbo_op_id_layer(id) &&
@@ -62,27 +52,14 @@ static void match_post(check_rank *rank, dbo_op_id id)
 /* A capture posts nothing; each replay of it does. */
 static void keep_post(check_rank *rank, dbo_op_id id)
 {
-    check_graph *g = &rank->capture;
-    if (g->num_posts == g->cap_posts) {
-        uint32_t cap = g->cap_posts ? g->cap_posts * 2 : 64;
-        dbo_op_id *grown = realloc(g->posts, cap * sizeof *grown);
-        if (!grown) {
-            rank->checker->failed = true;
-            return;
-        }
-        g->posts = grown;
-        g->cap_posts = cap;
-    }
-    g->posts[g->num_posts++] = id;
+    if (DBO_VEC_PUSH(&rank->capture.posts, id) != DBO_OK)
+        rank->checker->failed = true;
 }
 
 void dbo_check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step)
 {
-    for (uint32_t i = 0; i < graph->num_posts; i++) {
-        dbo_op_id id = graph->posts[i];
-        match_post(rank, dbo_op_id_make(step, dbo_op_id_rank(id), dbo_op_id_layer(id),
-                                        dbo_op_id_ubatch(id), dbo_op_id_kind(id),
-                                        dbo_op_id_occurrence(id)));
+    for (uint32_t i = 0; i < graph->posts.count; i++) {
+        match_post(rank, dbo_op_id_with_step(graph->posts.items[i], step));
     }
 }
 
@@ -92,7 +69,7 @@ void dbo_check_replayed_posts(check_rank *rank, const check_graph *graph, uint32
 static void check_queue(check_rank *rank, const dbo_call *call, const dbo_clock *clock)
 {
     uint32_t depth = rank->caps.queue_depth, busy = 0;
-    const check_transfer *oldest = rank->num_live > 0 ? &rank->live[0] : NULL;
+    const check_transfer *oldest = rank->live.count > 0 ? &rank->live.items[0] : NULL;
     for (uint32_t d = DBO_CLOCK_STREAMS; depth > 0 && d < DBO_CLOCK_NEVER; d++)
         busy += !dbo_clock_has(clock, d, rank->ticks[d]);
     if (depth == 0 || busy < depth)
@@ -212,21 +189,6 @@ static uint32_t free_slot(const check_rank *rank, const dbo_clock *clock)
     return DBO_CLOCK_NEVER;
 }
 
-static check_transfer *add_live(check_rank *rank)
-{
-    if (rank->num_live == rank->cap_live) {
-        uint32_t cap = rank->cap_live ? rank->cap_live * 2 : 8;
-        check_transfer *grown = realloc(rank->live, cap * sizeof *grown);
-        if (!grown) {
-            rank->checker->failed = true;
-            return NULL;
-        }
-        rank->live = grown;
-        rank->cap_live = cap;
-    }
-    return &rank->live[rank->num_live++];
-}
-
 void dbo_check_post(check_rank *rank, const dbo_call *call)
 {
     dbo_clock before = rank->streams[call->stream];
@@ -245,9 +207,11 @@ void dbo_check_post(check_rank *rank, const dbo_call *call)
         return;
     }
     check_queue(rank, call, &before);
-    check_transfer *t = add_live(rank);
-    if (!t)
+    check_transfer *t = DBO_VEC_ADD(&rank->live);
+    if (!t) {
+        rank->checker->failed = true;
         return;
+    }
     uint32_t dim = free_slot(rank, clock);
     *t = (check_transfer){.id = call->id,
                           .handle = call->number,
@@ -264,9 +228,9 @@ void dbo_check_post(check_rank *rank, const dbo_call *call)
 
 check_transfer *dbo_check_live_at(check_rank *rank, uint32_t handle)
 {
-    for (uint32_t i = rank->num_live; i-- > 0;)
-        if (rank->live[i].handle == handle)
-            return &rank->live[i];
+    for (uint32_t i = rank->live.count; i-- > 0;)
+        if (rank->live.items[i].handle == handle)
+            return &rank->live.items[i];
     return NULL;
 }
 
@@ -288,8 +252,8 @@ void dbo_check_finish(check_rank *rank, const dbo_call *call)
     if (t->dim != DBO_CLOCK_NEVER)
         dbo_clock_join(clock, &t->done);
     rank->finished[t->dim] = (check_finished){.tick = t->tick, .stream = call->stream};
-    memmove(t, t + 1, (size_t)(rank->live + rank->num_live - (t + 1)) * sizeof *t);
-    rank->num_live--;
+    memmove(t, t + 1, (size_t)(rank->live.items + rank->live.count - (t + 1)) * sizeof *t);
+    rank->live.count--;
 }
 
 void dbo_check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot)
@@ -312,8 +276,8 @@ void dbo_check_slot_overwritten(check_rank *rank, uint32_t ubatch, uint32_t slot
 
 void dbo_check_transfers_end(check_rank *rank)
 {
-    for (uint32_t i = 0; i < rank->num_live; i++) {
-        const check_transfer *t = &rank->live[i];
+    for (uint32_t i = 0; i < rank->live.count; i++) {
+        const check_transfer *t = &rank->live.items[i];
         char text[64];
         dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_RACE, t->id);
         dbo_check_op_text(rank, t->id, text, sizeof text);
