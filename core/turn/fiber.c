@@ -15,11 +15,14 @@
 #include "core/turn/fiber.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -143,6 +146,56 @@ static unsigned char *map_stacks(size_t count, size_t stack_bytes, size_t page_b
     return base;
 }
 
+/* A number that the kernel writes at the beginning of a file; 0: there is none. */
+static size_t number_in(const char *path)
+{
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    return got > 0 ? (size_t)strtoull(text, NULL, 10) : 0;
+}
+
+/* Of this process; 0: not known. */
+static size_t count_mappings(void)
+{
+    char part[4096];
+    size_t lines = 0;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    for (ssize_t got; (got = read(fd, part, sizeof part)) > 0;)
+        for (ssize_t i = 0; i < got; i++)
+            lines += part[i] == '\n';
+    close(fd);
+    return lines;
+}
+
+/* The system has refused these stacks: which of its limits is it? */
+static dbo_status fail_to_map(size_t count, size_t stack_bytes, size_t page_bytes, dbo_error *err)
+{
+    size_t bytes = count * (stack_bytes + page_bytes);
+    size_t held = number_in("/proc/self/statm") * page_bytes; /* address space */
+    size_t most = number_in("/proc/sys/vm/max_map_count");
+    struct rlimit limit;
+    char what[64];
+    snprintf(what, sizeof what, "%zu more fiber stacks of %zu bytes", count, stack_bytes);
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        held + bytes > limit.rlim_cur)
+        return dbo_fail(err, DBO_NO_MEMORY, "raise ulimit -v, or lower the number of ranks",
+                        "no room for %s: the address space of the process is limited to %zu KiB "
+                        "(ulimit -v)",
+                        what, (size_t)limit.rlim_cur / 1024);
+    if (most > 0 && count_mappings() + 2 * count + 1 > most) /* guards may split it */
+        return dbo_fail(err, DBO_NO_MEMORY, "lower the number of ranks, or raise vm.max_map_count",
+                        "no room for %s: a process may have %zu mappings (vm.max_map_count)", what,
+                        most);
+    return dbo_fail(err, DBO_NO_MEMORY, "lower the number of ranks",
+                    "no room for %s: the system has no memory left", what);
+}
+
 /* The control block at the top of a stack, below its colour. */
 static dbo_fiber *block_of(unsigned char *stack, size_t stack_bytes, size_t colour)
 {
@@ -160,9 +213,7 @@ static dbo_status pool_grow(dbo_fiber_pool *pool, dbo_error *err)
     grown->base = map_stacks(pool->slab_stacks, pool->stack_bytes, pool->page_bytes);
     if (!grown->base) {
         free(grown);
-        return dbo_fail(err, DBO_NO_MEMORY, "lower the number of ranks, or raise vm.max_map_count",
-                        "the system refuses to map %zu more fiber stacks of %zu bytes",
-                        pool->slab_stacks, pool->stack_bytes);
+        return fail_to_map(pool->slab_stacks, pool->stack_bytes, pool->page_bytes, err);
     }
     grown->bytes = pool->slab_stacks * stride;
     grown->next = pool->slabs;
@@ -327,7 +378,7 @@ static dbo_fiber *take_stack(dbo_fiber_pool *pool, dbo_error *err)
         size_t page = page_size();
         unsigned char *base = map_stacks(1, DBO_FIBER_STACK_BYTES, page);
         if (!base) {
-            dbo_fail_memory(err, "the stack of a fiber");
+            fail_to_map(1, DBO_FIBER_STACK_BYTES, page, err);
             return NULL;
         }
         dbo_fiber *fiber = block_of(base + page, DBO_FIBER_STACK_BYTES, 0);

@@ -8,8 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -299,6 +302,76 @@ static void test_refusals(void **state)
     assert_true(strcmp(backend, "fcontext") == 0 || strcmp(backend, "ucontext") == 0);
 }
 
+/* ---- which limit it was ---- */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LIMITS_CAN_BE_MET 0 /* the sanitizers' shadow lies beyond them */
+#else
+#define LIMITS_CAN_BE_MET 1
+#endif
+
+enum { SLAB = 8, SLAB_BYTES = SLAB * 1024 * 1024 };
+
+/* In a child: `limit` takes room away; then a slab is refused, and the sentence has `word`. */
+static void expect_refusal(bool (*limit)(void), const char *word, const char *hint)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dbo_error err = {0};
+        if (!limit())
+            _exit(3);
+        if (dbo_fiber_pool_create(SLAB_BYTES / SLAB, SLAB, &err))
+            _exit(4);
+        if (err.status != DBO_NO_MEMORY || !strstr(err.message, word) || !strstr(err.hint, hint))
+            fprintf(stderr, "said: %s; %s\n", err.message, err.hint);
+        _exit(err.status == DBO_NO_MEMORY && strstr(err.message, word) && strstr(err.hint, hint)
+                  ? 42
+                  : 5);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 42);
+}
+
+/* Half a slab more than there is now. */
+static bool limit_address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%lu", &pages) != 1)
+        return false;
+    fclose(file);
+    rlim_t most = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + SLAB_BYTES / 2;
+    return setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0;
+}
+
+/* Every other page of a region gets another protection, until the kernel takes no more pieces. */
+static bool use_up_mappings(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)16 << 30;
+    unsigned char *base =
+        mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (size_t at = page; base != MAP_FAILED && at < bytes; at += 2 * page)
+        if (mprotect(base + at, page, PROT_READ) != 0)
+            break;
+    for (int i = 0; i < 64; i++) /* a whole new one may be one more than pieces */
+        if (mmap(NULL, page, i % 2 ? PROT_READ : PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) ==
+            MAP_FAILED)
+            return true;
+    return false;
+}
+
+static void test_the_limit_is_named(void **state)
+{
+    (void)state;
+    if (!LIMITS_CAN_BE_MET)
+        skip();
+    expect_refusal(limit_address_space, "(ulimit -v)", "raise ulimit -v");
+    expect_refusal(use_up_mappings, "(vm.max_map_count)", "raise vm.max_map_count");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_values_cross),        cmocka_unit_test(test_deep_recursion),
         cmocka_unit_test(test_pool_reuses),         cmocka_unit_test(test_guard_page),
         cmocka_unit_test(test_each_thread_its_own), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_the_limit_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
