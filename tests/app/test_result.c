@@ -1,9 +1,11 @@
-/* test_result.c: the JSON form of a result, read back; and what is null in it. */
+/* test_result.c: a result as JSON, read back, and what is null in it; as a Lua table; as text. */
+#include "app/lua/lua_result.h"
 #include "app/say/result_text.h"
 #include "lab/files/json.h"
 #include "lab/world/result.h"
 #include "tests/support/hand_trace.h"
 
+#include <lauxlib.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,6 +196,84 @@ static void printed_result_has_all_parts(void **state)
     unmake(&m);
 }
 
+/* ---- Lua ---- */
+
+/* Is the Lua value on top what the document says? Takes it off. */
+static void expect_same(lua_State *L, const dbo_json_value *value)
+{
+    size_t known = 0, count = 0;
+    lua_Integer first;
+    switch (dbo_json_type_of(value)) {
+    case DBO_JSON_NULL: assert_true(lua_isnil(L, -1)); break;
+    case DBO_JSON_BOOL: assert_int_equal(lua_toboolean(L, -1), dbo_json_bool(value)); break;
+    case DBO_JSON_STRING: assert_string_equal(lua_tostring(L, -1), dbo_json_string(value)); break;
+    case DBO_JSON_INT:
+        assert_true(lua_isinteger(L, -1));
+        assert_int_equal(lua_tointeger(L, -1), dbo_json_int(value));
+        break;
+    case DBO_JSON_DOUBLE:
+        assert_false(lua_isinteger(L, -1));
+        assert_true(lua_tonumber(L, -1) == dbo_json_double(value));
+        break;
+    case DBO_JSON_ARRAY: /* ids of ranks and ubatches begin with 0, the ends of a range with 1 */
+        first = dbo_json_type_of(dbo_json_at(value, 0)) == DBO_JSON_INT;
+        for (size_t i = 0; i < dbo_json_count(value); i++) {
+            lua_geti(L, -1, first + (lua_Integer)i);
+            expect_same(L, dbo_json_at(value, i));
+        }
+        break;
+    case DBO_JSON_OBJECT:
+        for (size_t i = 0; i < dbo_json_count(value); i++) {
+            known += !dbo_json_is_null(dbo_json_at(value, i));
+            lua_getfield(L, -1, dbo_json_key_at(value, i));
+            expect_same(L, dbo_json_at(value, i));
+        }
+        for (lua_pushnil(L); lua_next(L, -2); count++)
+            lua_pop(L, 1);
+        assert_int_equal(count, known);
+        break;
+    }
+    lua_pop(L, 1);
+}
+
+static void a_script_gets_what_the_document_says(void **state)
+{
+    (void)state;
+    made m;
+    make(&m);
+    uint32_t class_of[2] = {0};
+    dbo_step_result shown = {0};
+    lua_State *L = luaL_newstate();
+    dbo_lua_open_result(L);
+    for (int alike = 0; alike < 2; alike++) {
+        m.slices[2].tok_stop = m.slices[3].tok_start = alike ? 36 : 33;
+        dbo_outcome outcome = {.result = m.result, .split = true};
+        outcome.on.class_of = class_of;
+        outcome.on.results = &shown;
+        dbo_lua_push_result(L, &outcome);
+        lua_getfield(L, -1, "ubatch_slices");
+        lua_geti(L, -1, 0);
+        lua_geti(L, -2, 1);
+        assert_int_equal(lua_rawequal(L, -1, -2), alike); /* one table for ranks that are alike */
+        lua_pop(L, 3);
+        static const char *const own[] = {"spans", "num_ranks", "num_ubatches"};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+            lua_getfield(L, -1, own[i]);
+            assert_false(lua_isnil(L, -1));
+            lua_pop(L, 1);
+            lua_pushnil(L);
+            lua_setfield(L, -2, own[i]);
+        }
+        expect_same(L, document_of(&m));
+        dbo_json_destroy(m.document);
+        m.document = NULL;
+        dbo_json_text_fini(&m.text);
+        m.text = (dbo_json_text){0};
+    }
+    lua_close(L);
+    unmake(&m);
+}
+
 /* ---- tables ---- */
 
 static void expect_golden(const char *text, const char *name)
@@ -299,6 +379,7 @@ int main(void)
         cmocka_unit_test(split_step_has_every_key),
         cmocka_unit_test(step_that_is_not_split_has_nulls),
         cmocka_unit_test(printed_result_has_all_parts),
+        cmocka_unit_test(a_script_gets_what_the_document_says),
         cmocka_unit_test(the_tables),
         cmocka_unit_test(narrow_tables),
         cmocka_unit_test(units_are_told),
