@@ -29,7 +29,8 @@ static const char *color_words(size_t index)
 }
 
 static const dbo_cli_option shared[] = {
-    {"ascii", .help = "Draw with ASCII characters only", .at = offsetof(dbo_cli, ascii)},
+    {"ascii", .help = "Draw with ASCII characters only, as where the locale is not UTF-8",
+     .at = offsetof(dbo_cli, ascii)},
     {"color", "WHEN", .help = "auto, always or never; NO_COLOR means never", .usual = "auto",
      .kind = DBO_CLI_WORD, .words = color_words, .at = offsetof(dbo_cli, color)},
     {"log", "LEVELS", .kind = DBO_CLI_TEXT, .at = offsetof(dbo_cli, log_text),
@@ -249,6 +250,16 @@ dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
     return status;
 }
 
+dbo_status dbo_cli_print_document(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
+{
+    dbo_strbuf lines;
+    dbo_strbuf_init(&lines);
+    dbo_wrap_document(&lines, dbo_strbuf_text(text), dbo_cli_width());
+    lines.failed = lines.failed || text->failed;
+    dbo_strbuf_fini(text);
+    return dbo_cli_print(cli, &lines, err);
+}
+
 /* ---- outputs ---- */
 
 /* The next option from *index on that names a file which is asked for, or NULL. */
@@ -331,6 +342,19 @@ static dbo_status begin_log(dbo_cli *cli, dbo_error *err)
     return DBO_OK;
 }
 
+/* Does the terminal's encoding have more than ASCII? Asked of the names: the locale itself need not
+ * be installed. */
+static bool has_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *locale = getenv(names[i]);
+        if (locale && locale[0])
+            return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+    }
+    return false;
+}
+
 static bool decide_color(const dbo_cli *cli)
 {
     if (cli->color != DBO_COLOR_AUTO)
@@ -352,6 +376,7 @@ static int run_parsed(dbo_cli *cli)
     if (begin_log(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
     cli->use_color = decide_color(cli);
+    cli->ascii = cli->ascii || !has_utf8();
     int code = cli->command->run(cli, cli->arguments);
     dbo_cli_output *output;
     const char *name;
@@ -376,24 +401,18 @@ int dbo_cli_run(const dbo_command *command, int argc, char **argv)
 
 /* ---- the terminal ---- */
 
-/* 0: not known. */
-static long find_columns(void)
+uint32_t dbo_cli_columns(void)
 {
     struct winsize size = {0};
-    const char *columns = getenv("COLUMNS");
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        return size.ws_col;
-    return columns ? strtol(columns, NULL, 10) : 0;
+    const char *text = getenv("COLUMNS");
+    long columns = text ? strtol(text, NULL, 10) : 0;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        columns = size.ws_col;
+    return columns <= 0 ? 0 : columns < 20 ? 20 : columns > 500 ? 500 : (uint32_t)columns;
 }
 
 uint32_t dbo_cli_width(void)
 {
-    long width = find_columns();
-    return width < 80 ? 80 : width > 500 ? 500 : (uint32_t)width;
-}
-
-uint32_t dbo_cli_text_width(void)
-{
-    long width = find_columns();
-    return width >= 40 && width < 80 ? (uint32_t)width : dbo_cli_width();
+    uint32_t columns = dbo_cli_columns();
+    return columns > 0 ? columns : 80;
 }

@@ -96,7 +96,7 @@ typedef struct dbo_command dbo_command;
 
 /* A running command: what the options of every command say, and the command itself. */
 typedef struct dbo_cli {
-    bool ascii;     /* no characters beyond ASCII */
+    bool ascii;     /* as asked, or because the locale has no more */
     bool use_color; /* as decided: --color, NO_COLOR, a terminal */
     dbo_log log;    /* to stderr */
     const dbo_command *command;
@@ -150,6 +150,8 @@ int dbo_cli_end(void);
 int dbo_cli_end_with(dbo_status status, const dbo_error *err);
 /* Prints and frees the text, in ASCII if so asked. */
 dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err);
+/* The same of a document: its lines are wrapped (viz/text/wrap.h). */
+dbo_status dbo_cli_print_document(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err);
 
 /* ---- outputs: the options of kind DBO_CLI_OUTPUT ---- */
 
@@ -160,10 +162,9 @@ dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err);
 /* Which goes to stdout, and leaves no room there for anything else? Its name or NULL. */
 const char *dbo_cli_document_on_stdout(const dbo_cli *cli);
 
-/* Columns of the terminal at stdout, $COLUMNS, or 80; at least 80 and at most 500. */
-uint32_t dbo_cli_width(void);
-/* The same for what is only running text: at least 40. */
-uint32_t dbo_cli_text_width(void);
+/* Columns of the terminal at stdout, or $COLUMNS: from 20 to 500; 0: not known. */
+uint32_t dbo_cli_columns(void);
+uint32_t dbo_cli_width(void); /* the same, or 80 */
 
 /* ---- Ctrl-C (cli_signal.c) ---- */
 

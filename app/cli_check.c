@@ -36,7 +36,7 @@ static void say_left_out(const char *what, const char *why, dbo_strbuf *text)
         return;
     dbo_strbuf_init(&line);
     dbo_strbuf_printf(&line, "%s: %s", what, why);
-    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
+    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
     text->failed = text->failed || line.failed;
     dbo_strbuf_fini(&line);
 }
@@ -65,7 +65,7 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
         dbo_strbuf_printf(&line, "; rows of %llu tokens computed with DBO and without",
                           (unsigned long long)report->rows);
     dbo_strbuf_add(text, count > 0 ? "\n" : "");
-    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_text_width());
+    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
     say_left_out("rows were not compared", report->no_rows, text);
     say_left_out("hand-offs of threads were not explored", report->no_turns, text);
     text->failed = text->failed || line.failed;
@@ -79,11 +79,12 @@ static dbo_status print_report(const dbo_cli *cli, const check_arguments *argume
     if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
     dbo_strbuf_init(&text);
-    dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_text_width());
-    dbo_findings_text(&report->findings, dbo_cli_text_width(), &text);
+    dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_width());
+    dbo_findings_text(&report->findings, dbo_cli_width(), &text);
     if (dbo_strbuf_text(&report->turns_text)[0]) {
-        dbo_strbuf_add(&text, "\nAn order of the threads' steps that leads there\n");
-        dbo_wrap_document(&text, dbo_strbuf_text(&report->turns_text), dbo_cli_text_width());
+        dbo_wrap_document(&text, "\nAn order of the threads' steps that leads there\n",
+                          dbo_cli_width());
+        dbo_wrap_document(&text, dbo_strbuf_text(&report->turns_text), dbo_cli_width());
     }
     summarise(arguments, report, &text);
     return dbo_cli_print(cli, &text, err);

@@ -12,19 +12,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-static void part(const char *name, int have, const char *what, const char *need)
+static void part(dbo_strbuf *out, const char *name, int have, const char *what, const char *need)
 {
-    printf("  %-8s %-4s %s%s%s\n", name, have ? "yes" : "no", what, have ? "" : "; needs ",
-           have ? "" : need);
+    dbo_strbuf_printf(out, "  %-8s %-4s %s%s%s\n", name, have ? "yes" : "no", what,
+                      have ? "" : "; needs ", have ? "" : need);
 }
 
-static void print_build(void)
+static void print_build(dbo_strbuf *out)
 {
-    printf("dbo %s, %s, %s build, %s\n", DBO_BUILD_VERSION, DBO_BUILD_COMPILER, DBO_BUILD_TYPE,
-           DBO_BUILD_SYSTEM);
-    printf("Lua %s.%s, fibers by %s%s\n\nParts of this build\n", LUA_VERSION_MAJOR,
-           LUA_VERSION_MINOR, dbo_fiber_backend(), DBO_BUILD_STATIC ? ", static" : "");
-    part("gpu", DBO_BUILD_HAVE_GPU, "the engine's seam over CUDA and NCCL, for programs in C",
+    dbo_strbuf_printf(out, "dbo %s, %s, %s build, %s\n", DBO_BUILD_VERSION, DBO_BUILD_COMPILER,
+                      DBO_BUILD_TYPE, DBO_BUILD_SYSTEM);
+    dbo_strbuf_printf(out, "Lua %s.%s, fibers by %s%s\n\nParts of this build\n", LUA_VERSION_MAJOR,
+                      LUA_VERSION_MINOR, dbo_fiber_backend(), DBO_BUILD_STATIC ? ", static" : "");
+    part(out, "gpu", DBO_BUILD_HAVE_GPU, "the engine's seam over CUDA and NCCL, for programs in C",
          "-DDBO_GPU=ON, CUDA 13");
 }
 
@@ -37,28 +37,30 @@ static bool has_library(const char *name)
     return library != NULL;
 }
 
-static void print_machine(void)
+static void print_machine(dbo_strbuf *out)
 {
     struct utsname system;
     struct stat node;
-    printf("\nThis machine\n");
+    dbo_strbuf_printf(out, "\nThis machine\n");
     if (uname(&system) == 0)
-        printf("  system   %s %s, %s\n", system.sysname, system.release, system.machine);
-    printf("  cores    %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
+        dbo_strbuf_printf(out, "  system   %s %s, %s\n", system.sysname, system.release,
+                          system.machine);
+    dbo_strbuf_printf(out, "  cores    %ld\n", sysconf(_SC_NPROCESSORS_ONLN));
     double pages = (double)sysconf(_SC_PHYS_PAGES), page_bytes = (double)sysconf(_SC_PAGESIZE);
-    printf("  memory   %.1f GiB\n", pages * page_bytes / (double)(1ull << 30));
+    dbo_strbuf_printf(out, "  memory   %.1f GiB\n", pages * page_bytes / (double)(1ull << 30));
     bool driver = has_library("libcuda.so.1");
     bool device = stat("/dev/nvidiactl", &node) == 0;
-    printf("  gpu      %s\n", driver && device ? "an NVIDIA driver and a device"
-                              : driver         ? "an NVIDIA driver, but no device"
-                                               : "none that CUDA could use");
-    printf("  terminal %u columns, %s, TERM=%s\n", dbo_cli_width(),
-           isatty(STDOUT_FILENO) ? "interactive" : "not interactive",
-           getenv("TERM") ? getenv("TERM") : "");
+    dbo_strbuf_printf(out, "  gpu      %s\n",
+                      driver && device ? "an NVIDIA driver and a device"
+                      : driver         ? "an NVIDIA driver, but no device"
+                                       : "none that CUDA could use");
+    dbo_strbuf_printf(out, "  terminal %u columns, %s, TERM=%s\n", dbo_cli_width(),
+                      isatty(STDOUT_FILENO) ? "interactive" : "not interactive",
+                      getenv("TERM") ? getenv("TERM") : "");
 }
 
 /* What the environment changes: only what is set. */
-static void print_environment(void)
+static void print_environment(dbo_strbuf *out)
 {
     static const char *const names[] = {"DBO_LOG", "DBO_SCRIPTS_DIR", "VLLM_DBO_COMM_SMS",
                                         "NO_COLOR", "COLUMNS"};
@@ -67,19 +69,21 @@ static void print_environment(void)
         const char *value = getenv(names[i]);
         if (!value)
             continue;
-        printf("%s  %s=%s\n", any ? "" : "\nThe environment\n", names[i], value);
+        dbo_strbuf_printf(out, "%s  %s=%s\n", any ? "" : "\nThe environment\n", names[i], value);
         any = true;
     }
 }
 
 static int doctor(dbo_cli *cli, void *given)
 {
-    (void)cli;
+    dbo_strbuf text;
+    dbo_error err = {0};
     (void)given;
-    print_build();
-    print_machine();
-    print_environment();
-    return dbo_cli_end();
+    dbo_strbuf_init(&text);
+    print_build(&text);
+    print_machine(&text);
+    print_environment(&text);
+    return dbo_cli_end_with(dbo_cli_print_document(cli, &text, &err), &err);
 }
 
 const dbo_command dbo_command_doctor = {

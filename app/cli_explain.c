@@ -41,9 +41,9 @@ static int explain(dbo_cli *cli, void *given)
     dbo_status status = DBO_OK;
     dbo_strbuf_init(&text);
     if (arguments->word[0] == '\0')
-        dbo_explain_list(dbo_cli_text_width(), &text);
+        dbo_explain_list(dbo_cli_width(), &text);
     else
-        status = dbo_explain(arguments->word, dbo_cli_text_width(), &text, &err);
+        status = dbo_explain(arguments->word, dbo_cli_width(), &text, &err);
     if (status != DBO_OK) {
         dbo_strbuf_fini(&text);
         return dbo_cli_fail_usage(&err);

@@ -23,7 +23,7 @@ static dbo_status list(const dbo_cli *cli, faults_arguments *arguments, dbo_erro
     if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
     dbo_strbuf_init(&text);
-    dbo_fault_list(dbo_cli_text_width(), &text);
+    dbo_fault_list(dbo_cli_width(), &text);
     return dbo_cli_print(cli, &text, err);
 }
 

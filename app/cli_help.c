@@ -7,18 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMNS 79u
-#define INDENT  29u /* where the texts of options begin */
+static uint32_t width(void)
+{
+    return dbo_cli_width() < 79 ? dbo_cli_width() : 79;
+}
 
 /* A label, and a text beside it, or below where the label is long. */
 static void add_row(dbo_strbuf *out, dbo_strbuf *label, const char *text)
 {
-    if (label->len + 1 > INDENT) {
-        dbo_strbuf_printf(out, "%s\n", dbo_strbuf_text(label));
+    size_t indent = width() < 60 ? 8 : 29;
+    if (label->len + 1 > indent) {
+        dbo_wrap(out, "", dbo_strbuf_text(label), width());
         dbo_strbuf_clear(label);
     }
-    dbo_strbuf_repeat(label, " ", INDENT - label->len);
-    dbo_wrap(out, dbo_strbuf_text(label), text, COLUMNS);
+    dbo_strbuf_repeat(label, " ", indent - label->len);
+    dbo_wrap(out, dbo_strbuf_text(label), text, width());
     dbo_strbuf_clear(label);
 }
 
@@ -78,18 +81,20 @@ void dbo_cli_print_help(const dbo_command *command)
     bool is_top = command == &dbo_command_top;
     dbo_strbuf_init(&out);
     dbo_strbuf_init(&label);
-    dbo_strbuf_printf(&out, "Usage: dbo%s%s [OPTION...]", is_top ? "" : " ",
+    dbo_strbuf_printf(&label, "dbo%s%s [OPTION...]", is_top ? "" : " ",
                       is_top ? "" : command->name);
-    dbo_cli_add_arguments(command, &out);
-    dbo_strbuf_add(&out, "\n");
-    dbo_wrap_document(&out, command->help, COLUMNS);
+    dbo_cli_add_arguments(command, &label);
+    dbo_wrap(&out, "Usage: ", dbo_strbuf_text(&label), width());
+    dbo_strbuf_clear(&label);
+    dbo_wrap_document(&out, command->help, width());
     if (is_top)
         add_commands(&out, &label);
     add_options(&out, &label, command);
-    dbo_strbuf_printf(&out, "\nExamples:\n%s", command->examples);
+    dbo_strbuf_add(&out, "\nExamples:\n");
+    dbo_wrap_document(&out, command->examples, width());
     if (command->notes)
         dbo_strbuf_add(&out, "\n");
-    dbo_wrap_document(&out, command->notes ? command->notes : "", COLUMNS);
+    dbo_wrap_document(&out, command->notes ? command->notes : "", width());
     fputs(dbo_strbuf_text(&out), stdout);
     dbo_strbuf_fini(&label);
     dbo_strbuf_fini(&out);

@@ -6,6 +6,7 @@
 #include "app/show/stepper.h"
 #include "lab/world/outcome.h"
 #include "viz/text/layers.h"
+#include "viz/text/wrap.h"
 #include "viz/trace/trace_json.h"
 
 #include <stdio.h>
@@ -35,15 +36,17 @@ static bool window_of(const dbo_simulated *run, const dbo_layers *layers, uint32
     return run->metrics.has_steady_layer && *start_ns < *end_ns;
 }
 
-static void add_heading(const dbo_layers *layers, uint32_t rank, dbo_strbuf *text)
+static void add_heading(const dbo_layers *layers, uint32_t rank, uint32_t width, dbo_strbuf *text)
 {
+    char heading[80];
     if (!layers->given)
-        dbo_strbuf_printf(text, "\nOne layer of rank %u in steady state\n", rank);
+        snprintf(heading, sizeof heading, "\nOne layer of rank %u in steady state\n", rank);
     else if (layers->first == layers->last)
-        dbo_strbuf_printf(text, "\nLayer %u of rank %u\n", layers->first, rank);
+        snprintf(heading, sizeof heading, "\nLayer %u of rank %u\n", layers->first, rank);
     else
-        dbo_strbuf_printf(text, "\nLayers %u to %u of rank %u\n", layers->first, layers->last,
-                          rank);
+        snprintf(heading, sizeof heading, "\nLayers %u to %u of rank %u\n", layers->first,
+                 layers->last, rank);
+    dbo_wrap_document(text, heading, width);
 }
 
 typedef struct dbo_side {
@@ -74,11 +77,13 @@ static dbo_status draw(const dbo_outcome *outcome, const dbo_layers *layers, dbo
     }
     if (num_runs == 0) {
         bool is_there = layers->given || outcome->off.metrics.has_steady_layer;
-        dbo_strbuf_add(text, is_there ? "\nNothing takes any time there: no timeline\n"
-                                      : "\nToo few layers for one in steady state: no timeline\n");
+        dbo_wrap_document(text,
+                          is_there ? "\nNothing takes any time there: no timeline\n"
+                                   : "\nToo few layers for one in steady state: no timeline\n",
+                          style.width);
         return DBO_OK;
     }
-    add_heading(layers, outcome->rank, text);
+    add_heading(layers, outcome->rank, style.width, text);
     return dbo_text_timeline(text, runs, num_runs, style, err);
 }
 
@@ -250,8 +255,9 @@ const dbo_command dbo_command_run = {
             {"step", .at = offsetof(run_arguments, step),
              .help =
                  "Go through the step by hand-offs: each key (or line of input) is one, q ends"},
-            {"width", "N", .kind = DBO_CLI_NUMBER, .min = 80, .max = 1000,
-             .at = offsetof(run_arguments, width), .help = "Draw for N columns, at least 80",
+            {"width", "N", .kind = DBO_CLI_NUMBER, .min = 20, .max = 1000,
+             .at = offsetof(run_arguments, width),
+             .help = "Draw for N columns, at least 20; the lines of the notation are never broken",
              .usual = "the terminal's"},
             {0}},
     .bytes = sizeof(run_arguments),

@@ -69,10 +69,10 @@ dbo_status dbo_script_load(const dbo_script_arguments *arguments, FILE *print_to
                                 .num_sets = arguments->num_sets,
                                 .may_return_nothing = arguments->may_only_print,
                                 .ran = arguments->ran,
-                                .ran_self = arguments->ran_self,
-                                .ascii = cli->ascii};
+                                .ran_self = arguments->ran_self};
     options.limits.cancelled = dbo_cli_interrupted;
     options.limits.print_to = print_to;
     options.limits.ascii = cli->ascii;
+    options.limits.columns = dbo_cli_columns();
     return dbo_experiment_load(experiment, arguments->path, &options, err);
 }

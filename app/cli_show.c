@@ -55,7 +55,7 @@ static dbo_status print(const dbo_cli *cli, const show_arguments *arguments,
     case SHOW_COUNT: break;
     }
     if (status == DBO_OK)
-        return dbo_cli_print(cli, &text, err);
+        return dbo_cli_print_document(cli, &text, err);
     dbo_strbuf_fini(&text);
     return status;
 }

@@ -60,8 +60,6 @@ static int set_up(lua_State *L)
     for (uint32_t i = 0; i < with->options->num_sets; i++)
         add_set(L, "--set", with->options->sets[i], strlen(with->options->sets[i]));
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_SETS);
-    lua_pushboolean(L, with->options->ascii);
-    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_ASCII);
     lua_pushlightuserdata(L, (void *)(uintptr_t)with->options);
     lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
     lua_pushcfunction(L, dbo_lua_open);

@@ -29,7 +29,6 @@ typedef struct dbo_load_options {
     uint32_t num_sets;
     bool may_return_nothing; /* of a script that has printed something: *out is then zeroed, its
                               * num_layers 0 */
-    bool ascii;              /* what scripts draw, unless they say */
     /* Is told of each experiment that the script has run with dbo.run; a failure ends the script.
      * It is called from the script's thread. Or NULL. */
     dbo_status (*ran)(void *self, const dbo_experiment *experiment, dbo_error *err);

@@ -25,8 +25,6 @@
 /* Registry key of what overrides the keys of every experiment: "DBO_SET nodes=4", "--set nodes=8".
  */
 #define DBO_LUA_SETS "dbo.sets"
-/* Registry key: whether drawings use ASCII unless a script says. */
-#define DBO_LUA_ASCII "dbo.ascii"
 /* Registry key of the dbo_load_options, as a light userdata. */
 #define DBO_LUA_OPTIONS "dbo.options"
 /* Name of the metatable of experiments. */

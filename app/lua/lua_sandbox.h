@@ -41,8 +41,9 @@ typedef struct dbo_sandbox_limits {
     bool (*cancelled)(void *self); /* polled while a script runs, by it and by the caller's
                                     * thread; may be NULL */
     void *cancelled_self;
-    void *print_to; /* FILE * of the script's print(); default stdout */
-    bool ascii;     /* in ASCII (ascii.h) */
+    void *print_to;   /* FILE * of the script's print(); default stdout */
+    bool ascii;       /* in ASCII (ascii.h) */
+    uint32_t columns; /* for so many; 0: for any number */
 } dbo_sandbox_limits;
 
 /* `limits` may be NULL; copied. NULL with *err on failure. */

@@ -194,12 +194,9 @@ static int count_rows(lua_State *L)
 
 /* ---- out ---- */
 
-static bool default_ascii(lua_State *L)
+static const dbo_sandbox_limits *limits_of(lua_State *L)
 {
-    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_ASCII);
-    bool ascii = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    return ascii;
+    return dbo_sandbox_limits_of(dbo_sandbox_of(L));
 }
 
 static void print_out(lua_State *L, const dbo_strbuf *text)
@@ -213,7 +210,7 @@ static int print_table(lua_State *L)
 {
     const dbo_table *table = self_of(L);
     dbo_strbuf *text = push_text(L);
-    dbo_table_print(table, default_ascii(L), text);
+    dbo_table_print(table, limits_of(L)->ascii, limits_of(L)->columns, text);
     print_out(L, text);
     return 0;
 }
@@ -275,7 +272,7 @@ static int plot_table(lua_State *L)
 {
     dbo_error err = {0};
     const dbo_table *table = self_of(L);
-    dbo_plot plot = {.ascii = default_ascii(L)};
+    dbo_plot plot = {.ascii = limits_of(L)->ascii, .columns = limits_of(L)->columns};
     lua_settop(L, 2);
     check(L, set_plot(&plot, table, dbo_lua_read(L, 2), &err), &err);
     dbo_strbuf *text = push_text(L);

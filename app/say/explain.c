@@ -8,9 +8,9 @@
 #include "core/decide/config.h"
 #include "core/decide/vote.h"
 #include "core/seam/op.h"
-#include "lab/faults/faults.h"
 #include "core/trace/metrics.h"
 #include "lab/experiment/experiment.h"
+#include "lab/faults/faults.h"
 #include "viz/text/wrap.h"
 
 #include <ctype.h>
@@ -186,28 +186,41 @@ static void bare(const char *word, char *out, size_t size)
 
 /* ---- printing ---- */
 
-static void add_range(const char *name, dbo_strbuf *out)
+static void add_range(const char *name, uint32_t width, dbo_strbuf *out)
 {
     uint32_t count = 0;
     const dbo_field *keys = dbo_config_fields(&count);
     const dbo_field *key = dbo_field_find(keys, count, name);
     dbo_config defaults;
+    dbo_strbuf text;
     dbo_config_init(&defaults);
     if (!key)
         return;
-    dbo_strbuf_add(out, "  ");
+    dbo_strbuf_init(&text);
     for (uint32_t i = 0; key->choices && key->choices[i]; i++)
-        dbo_strbuf_printf(out, "%s%s", i > 0 ? ", " : "one of ", key->choices[i]);
+        dbo_strbuf_printf(&text, "%s%s", i > 0 ? ", " : "one of ", key->choices[i]);
     if (key->type == DBO_FIELD_BOOL)
-        dbo_strbuf_printf(out, "true or false; default %s",
+        dbo_strbuf_printf(&text, "true or false; default %s",
                           dbo_field_number(key, &defaults) > 0 ? "true" : "false");
     else if (key->type == DBO_FIELD_U32)
-        dbo_strbuf_printf(out, "an integer from %.0f on; default %.0f", key->min,
+        dbo_strbuf_printf(&text, "an integer from %.0f on; default %.0f", key->min,
                           dbo_field_number(key, &defaults));
     else if (dbo_field_text(key, &defaults) && dbo_field_text(key, &defaults)[0])
-        dbo_strbuf_printf(out, "%sdefault %s", key->choices ? "; " : "",
+        dbo_strbuf_printf(&text, "%sdefault %s", key->choices ? "; " : "",
                           dbo_field_text(key, &defaults));
-    dbo_strbuf_add(out, "\n");
+    dbo_wrap(out, "  ", dbo_strbuf_text(&text), width);
+    out->failed = out->failed || text.failed;
+    dbo_strbuf_fini(&text);
+}
+
+/* "NAME (WHAT)" above what is said of it. */
+static void add_heading(const char *name, const char *what, bool found, uint32_t width,
+                        dbo_strbuf *out)
+{
+    char text[160];
+    snprintf(text, sizeof text, "%s (%s)", name, what);
+    dbo_strbuf_add(out, found ? "\n" : "");
+    dbo_wrap(out, "", text, width);
 }
 
 /* A value that one of the keys can have. */
@@ -219,10 +232,11 @@ static bool add_value(const char *word, bool found, uint32_t width, dbo_strbuf *
         for (uint32_t k = 0; keys[i].choices && keys[i].choices[k]; k++) {
             if (!is_same(keys[i].choices[k], word))
                 continue;
-            dbo_strbuf_printf(out, "%s%s (a value of %s)\n", found ? "\n" : "", keys[i].choices[k],
-                              keys[i].key);
+            char what[80];
+            snprintf(what, sizeof what, "a value of %s", keys[i].key);
+            add_heading(keys[i].choices[k], what, found, width, out);
             dbo_wrap(out, "  ", keys[i].what, width);
-            add_range(keys[i].key, out);
+            add_range(keys[i].key, width, out);
             found = true;
         }
     }
@@ -248,10 +262,10 @@ static bool add_terms(const char *word, uint32_t width, dbo_strbuf *out)
     for (size_t i = 0; dbo_term_at(i, &term); i++) {
         if (!means(&term, word))
             continue;
-        dbo_strbuf_printf(out, "%s%s (%s)\n", found ? "\n" : "", term.name, term.section);
+        add_heading(term.name, term.section, found, width, out);
         add_text(&term, width, out);
         if (strcmp(term.section, table_sections[0]) == 0)
-            add_range(term.name, out);
+            add_range(term.name, width, out);
         found = true;
     }
     return found;
@@ -271,7 +285,7 @@ static bool add_section(const char *word, uint32_t width, dbo_strbuf *out)
         if (!is_same(term.section, word))
             continue;
         if (!found)
-            dbo_strbuf_printf(out, "%s (a group of terms)\n", term.section);
+            add_heading(term.section, "a group of terms", false, width, out);
         found = true;
         snprintf(label, sizeof label, "  %-*s  ", columns, term.name);
         dbo_wrap(out, label, term.text, width);
@@ -284,7 +298,7 @@ static bool add_faults(const char *word, uint32_t width, dbo_strbuf *out)
 {
     if (!is_same(word, FAULT_SECTION))
         return false;
-    dbo_strbuf_add(out, FAULT_SECTION " (a group of terms)\n");
+    add_heading(FAULT_SECTION, "a group of terms", false, width, out);
     dbo_wrap(out, "  ",
              "Pitfalls of two microbatches that a run can be given, with what comes of each. dbo "
              "explain NAME tells the story of one, dbo check --fault NAME runs its scene.",
@@ -300,7 +314,7 @@ static bool add_fault_as_given(const char *word, uint32_t width, dbo_strbuf *out
     const dbo_fault_id id = strchr(word, ':') ? dbo_fault_find(word) : DBO_FAULT_COUNT;
     if (id == DBO_FAULT_COUNT)
         return false;
-    dbo_strbuf_printf(out, "%s (%s)\n", dbo_fault_describe(id).name, FAULT_SECTION);
+    add_heading(dbo_fault_describe(id).name, FAULT_SECTION, false, width, out);
     dbo_fault_explain(id, word, width, out);
     return true;
 }
@@ -342,12 +356,13 @@ void dbo_explain_list(uint32_t width, dbo_strbuf *out)
     size_t column = 0;
     for (size_t i = 0; dbo_term_at(i, &term); i++) {
         if (strcmp(term.section, section) != 0) {
-            dbo_strbuf_printf(out, "%s%s\n", section[0] ? "\n\n" : "", term.section);
+            dbo_strbuf_add(out, section[0] ? "\n\n" : "");
+            dbo_wrap(out, "", term.section, width);
             section = term.section;
             column = 0;
         }
         size_t length = strlen(term.name);
-        if (column > 0 && column + 2 + length > width) {
+        if (column > 0 && column + 3 + length > width) { /* with the commas around it */
             dbo_strbuf_add(out, ",\n");
             column = 0;
         }

@@ -36,10 +36,15 @@ static void add_labelled(dbo_strbuf *out, const char *label, const char *text, u
     dbo_wrap(out, before, text, width);
 }
 
-static void add_picture(dbo_strbuf *out, const char *picture)
+/* Below this a picture would only be wrapped. */
+#define PICTURE_WIDTH (4u + DBO_FAULT_PICTURE_COLUMNS)
+
+static void add_picture(dbo_strbuf *out, const char *picture, uint32_t width)
 {
     dbo_strbuf_add(out, "\n");
-    while (*picture) {
+    if (width < PICTURE_WIDTH)
+        dbo_wrap(out, "  ", "(a picture that needs a terminal of 60 columns)", width);
+    while (width >= PICTURE_WIDTH && *picture) {
         size_t length = strcspn(picture, "\n");
         dbo_strbuf_add(out, "    ");
         dbo_strbuf_add_bytes(out, picture, length);
@@ -88,19 +93,10 @@ static void add_parameters(dbo_strbuf *out, dbo_fault_id id, uint32_t width)
         add_labelled(out, "takes:", text, width);
 }
 
-/* One command, on two lines if it must be. */
-static void add_command(dbo_strbuf *out, const char *command, const char *option, uint32_t width)
-{
-    const char *between = " ";
-    if (4 + strlen(command) + 1 + strlen(option) > width)
-        between = " \\\n        ";
-    dbo_strbuf_printf(out, "    %s%s%s\n", command, option[0] ? between : "", option);
-}
-
 static void add_scene(dbo_strbuf *out, const char *fault, const dbo_fault_text *text,
                       uint32_t width)
 {
-    char scene[PATH_MAX], line[PATH_MAX + 64], option[128];
+    char scene[PATH_MAX], line[PATH_MAX + 160];
     dbo_error err = {0};
     dbo_strbuf words;
     if (dbo_fault_scene(fault, scene, sizeof scene, &err) != DBO_OK) {
@@ -113,14 +109,15 @@ static void add_scene(dbo_strbuf *out, const char *fault, const dbo_fault_text *
     add_labelled(out, "scene:", dbo_strbuf_text(&words), width);
     out->failed = out->failed || words.failed;
     dbo_strbuf_fini(&words);
-    snprintf(option, sizeof option, "--fault %s", fault);
     dbo_strbuf_add(out, "\n");
-    add_command(out, "dbo check", option, width);
+    snprintf(line, sizeof line, "dbo check --fault %s", fault);
+    dbo_wrap_command(out, 4, line, strlen(line), width);
     if (!text->by_run)
         return;
     snprintf(line, sizeof line, "dbo run %s", scene);
-    add_command(out, line, "", width);
-    add_command(out, line, option, width);
+    dbo_wrap_command(out, 4, line, strlen(line), width);
+    snprintf(line, sizeof line, "dbo run %s --fault %s", scene, fault);
+    dbo_wrap_command(out, 4, line, strlen(line), width);
 }
 
 void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_strbuf *out)
@@ -133,7 +130,7 @@ void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_s
     dbo_wrap(out, "  ", info.what, width);
     dbo_strbuf_add(out, "\n");
     dbo_wrap(out, "  ", text.story, width);
-    add_picture(out, text.picture);
+    add_picture(out, text.picture, width);
     add_labelled(out, "fix:", text.fix, width);
     add_outcome(out, info.outcome, width);
     add_parameters(out, id, width);
@@ -156,7 +153,7 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
     dbo_strbuf_init(&outcome);
     dbo_strbuf_init(&words);
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
-        char label[64] = "    ";
+        char label[96];
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
         const char *reports = dbo_fault_text_of((dbo_fault_id)id).reports, *name;
         uint32_t value;
@@ -168,11 +165,14 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
             dbo_strbuf_printf(&words, "%s%s", i > 0 ? ", " : "; takes ", name);
         if (reports)
             dbo_strbuf_printf(&words, " (%s)", reports);
-        if (in_columns)
+        if (in_columns) {
             snprintf(label, sizeof label, "%-*s%-*s", (int)NAME_COLUMNS, info.name,
                      (int)OUTCOME_COLUMNS, dbo_strbuf_text(&outcome));
-        else
-            dbo_strbuf_printf(out, "%s: %s\n", info.name, dbo_strbuf_text(&outcome));
+        } else {
+            snprintf(label, sizeof label, "%s: ", info.name);
+            dbo_wrap(out, label, dbo_strbuf_text(&outcome), width);
+            snprintf(label, sizeof label, "    ");
+        }
         dbo_wrap(out, label, dbo_strbuf_text(&words), width);
     }
     out->failed = out->failed || outcome.failed || words.failed;

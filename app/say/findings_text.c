@@ -10,16 +10,26 @@ static void put_wrapped(dbo_strbuf *out, const char *label, const char *text, ui
         dbo_wrap(out, label, text, width);
 }
 
+static void put_heading(dbo_strbuf *out, const dbo_finding *f, uint32_t width)
+{
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    dbo_strbuf_add(&text, dbo_finding_kind_name(f->kind));
+    if (f->times > 1)
+        dbo_strbuf_printf(&text, " (%u times)", f->times);
+    if (f->lost_us >= 0)
+        dbo_strbuf_printf(&text, ", %.1f us lost", f->lost_us);
+    dbo_wrap(out, "", dbo_strbuf_text(&text), width);
+    out->failed = out->failed || text.failed;
+    dbo_strbuf_fini(&text);
+}
+
 void dbo_findings_text(const dbo_findings *findings, uint32_t width, dbo_strbuf *out)
 {
     for (uint32_t i = 0; i < findings->count; i++) {
         const dbo_finding *f = &findings->items[i];
-        dbo_strbuf_printf(out, "%s%s", i > 0 ? "\n" : "", dbo_finding_kind_name(f->kind));
-        if (f->times > 1)
-            dbo_strbuf_printf(out, " (%u times)", f->times);
-        if (f->lost_us >= 0)
-            dbo_strbuf_printf(out, ", %.1f us lost", f->lost_us);
-        dbo_strbuf_add(out, "\n");
+        dbo_strbuf_add(out, i > 0 ? "\n" : "");
+        put_heading(out, f, width);
         put_wrapped(out, "  ", f->what, width);
         put_wrapped(out, "  missing: ", f->missing_edge, width);
         put_wrapped(out, "  fix:     ", f->fix, width);

@@ -9,6 +9,7 @@
 #include "app/io/keyboard.h"
 #include "core/base/strbuf.h"
 #include "viz/text/view.h"
+#include "viz/text/wrap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ typedef struct stepper {
     issued *issues; /* by key */
     uint64_t num_issues;
     dbo_text_style style;
+    dbo_strbuf turn; /* a turn's lines, not yet wrapped */
     dbo_strbuf text;
 } stepper;
 
@@ -150,7 +152,7 @@ static void add_label(stepper *s, const dbo_issue *issue)
     const dbo_box box = {.id = issue->id,
                          .kind = kinds[issue->part],
                          .ubatch = (uint8_t)dbo_op_id_ubatch(issue->id)};
-    dbo_box_label(&view, &box, 1, s->style.ascii, &s->text);
+    dbo_box_label(&view, &box, 1, s->style.ascii, &s->turn);
 }
 
 /* One line a stream: what the turn issued there, in order. */
@@ -162,12 +164,12 @@ static void add_stream(stepper *s, const turn *t, uint32_t stream)
         if (issue->stream != stream || !in_turn(s, issue, t))
             continue;
         if (count++ == 0)
-            dbo_strbuf_printf(&s->text, "  issues on %-8s", stream == 0 ? "compute" : "comm");
-        dbo_strbuf_add(&s->text, count > 1 ? ", " : " ");
+            dbo_strbuf_printf(&s->turn, "  issues on %-8s", stream == 0 ? "compute" : "comm");
+        dbo_strbuf_add(&s->turn, count > 1 ? ", " : " ");
         add_label(s, issue);
     }
     if (count > 0)
-        dbo_strbuf_add(&s->text, "\n");
+        dbo_strbuf_add(&s->turn, "\n");
 }
 
 static void find_layers(const stepper *s, const turn *t, uint32_t *first, uint32_t *last)
@@ -189,19 +191,22 @@ static void add_turn_text(stepper *s, uint32_t number)
     const turn *t = &s->turns[number];
     uint32_t first, last;
     find_layers(s, t, &first, &last);
-    dbo_strbuf_printf(&s->text, "turn %u of %u: ubatch %u", number + 1, s->num_turns, t->ubatch);
+    dbo_strbuf_printf(&s->turn, "turn %u of %u: ubatch %u", number + 1, s->num_turns, t->ubatch);
     if (first < last)
-        dbo_strbuf_printf(&s->text, ", layers %u to %u\n", first, last);
+        dbo_strbuf_printf(&s->turn, ", layers %u to %u\n", first, last);
     else if (first == last)
-        dbo_strbuf_printf(&s->text, ", layer %u\n", first);
+        dbo_strbuf_printf(&s->turn, ", layer %u\n", first);
     else
-        dbo_strbuf_add(&s->text, ", issues nothing\n");
+        dbo_strbuf_add(&s->turn, ", issues nothing\n");
     for (uint32_t stream = 0; stream < DBO_MAX_STREAMS; stream++)
         add_stream(s, t, stream);
     if (number + 1 < s->num_turns)
-        dbo_strbuf_printf(&s->text, "  hands over to ubatch %u\n", s->turns[number + 1].ubatch);
+        dbo_strbuf_printf(&s->turn, "  hands over to ubatch %u\n", s->turns[number + 1].ubatch);
     else
-        dbo_strbuf_add(&s->text, "  was the last: all ubatches have ended\n");
+        dbo_strbuf_add(&s->turn, "  was the last: all ubatches have ended\n");
+    dbo_wrap_document(&s->text, dbo_strbuf_text(&s->turn), s->style.width);
+    s->text.failed = s->text.failed || s->turn.failed;
+    dbo_strbuf_clear(&s->turn);
 }
 
 /* The ops issued up to this turn; the window is that of the last few turns' ops. */
@@ -252,10 +257,11 @@ static dbo_status show_turns(stepper *s, const dbo_layers *layers, dbo_keyboard 
             continue;
         add_turn_text(s, number);
         DBO_TRY(add_timeline(s, number, err));
+        dbo_wrap(&s->text, "", k->is_terminal ? "(any key: the next turn, q: end)" : "",
+                 s->style.width);
         if (s->text.failed)
             return dbo_fail_memory(err, "a turn");
         fputs(dbo_strbuf_text(&s->text), out);
-        fputs(k->is_terminal ? "(any key: the next turn, q: end)\n" : "\n", out);
         (void)fflush(out);
         dbo_strbuf_clear(&s->text);
         if (ferror(out) || (number + 1 < s->num_turns && !next_step(k, cancelled)))
@@ -275,6 +281,7 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
                  .measured = outcome->on.measured,
                  .style = style};
     dbo_keyboard k;
+    dbo_strbuf_init(&s.turn);
     dbo_strbuf_init(&s.text);
     if (!find_step(&s)) {
         fputs("The step is not split: there are no hand-offs to go through.\n", out);
@@ -285,13 +292,15 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
         status = index_issues(&s, err);
     if (status == DBO_OK) {
         if (s.step != s.measured)
-            fputs("The step replays a graph and takes no turns; these are the turns of its "
-                  "capture.\n\n",
-                  out);
+            dbo_wrap_document(&s.text,
+                              "The step replays a graph and takes no turns; these are the turns of "
+                              "its capture.\n\n",
+                              style.width);
         dbo_keyboard_open(&k, in_fd);
         status = show_turns(&s, layers, &k, out, cancelled, err);
         dbo_keyboard_close(&k);
     }
+    dbo_strbuf_fini(&s.turn);
     dbo_strbuf_fini(&s.text);
     free(s.turns);
     free(s.issues);

@@ -24,7 +24,7 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo --collor=never run t.lua", 2, "did you mean '--color'?");
     expect_sentence("dbo run t.lua --width", 2, "option '--width' needs a value");
     expect_sentence("dbo run t.lua --ascii=yes", 2, "option '--ascii' takes no value");
-    expect_sentence("dbo run t.lua --width 12", 2, "--width is a number from 80 to 1000");
+    expect_sentence("dbo run t.lua --width 12", 2, "--width is a number from 20 to 1000");
     expect_sentence("dbo run t.lua --color=red", 2, "auto, always or never");
     expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes is not KEY=VALUE");
     expect_sentence("dbo run t.lua --log vot=debug", 2, "vot");

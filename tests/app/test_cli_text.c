@@ -20,13 +20,13 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-/* An example is one line, whole; everything else keeps to 80 columns. */
+/* Nothing is wider than 80 columns; where an example is broken, a shell reads on. */
 static void helps_keep_examples_whole(void **state)
 {
     (void)state;
     size_t examples = 0;
     for (size_t i = 0; i == 0 || dbo_command_at(i - 1); i++) {
-        bool in_examples = false;
+        bool in_examples = false, goes_on = false;
         char line[64];
         snprintf(line, sizeof line, "dbo help %s", i == 0 ? "" : dbo_command_name(i - 1));
         assert_int_equal(run(line), 0);
@@ -34,10 +34,11 @@ static void helps_keep_examples_whole(void **state)
             bool example = in_examples && at[0] == ' ';
             in_examples = in_examples ? at[0] == ' ' : strncmp(at, "Examples:", 9) == 0;
             examples += example;
-            if (example && !strstr(at, "dbo "))
+            if (example && !strstr(at, "dbo ") && !goes_on)
                 fail_msg("%s: a broken example: %.60s", line, at);
-            if (!example && columns_of_line(at) > 80)
+            if (columns_of_line(at) > 80)
                 fail_msg("%s: a long line: %.100s", line, at);
+            goes_on = next_line(at) - at > 2 && next_line(at)[-2] == '\\';
         }
     }
     assert_in_range(examples, 20, 100);
@@ -129,6 +130,93 @@ static void ascii_is_everywhere(void **state)
     assert_string_equal(printed, "a us x 0 ?\tb\n");
 }
 
+/* What is quoted whole: the notation, and paths. */
+static bool is_quoted(const char *line)
+{
+    static const char *const begins[] = {"Comp: |", "Comm: |", "Order: "};
+    for (size_t i = 0; i < 3; i++)
+        if (strncmp(line, begins[i], 7) == 0)
+            return true;
+    size_t length = strcspn(line, "\n");
+    return memchr(line, '/', length) != NULL;
+}
+
+static void lines_fit_every_terminal(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"run " DECODE,
+                                        "run " PREFILL " --layers 2:3 --ascii",
+                                        "run " DECODE " --step </dev/null",
+                                        "run t.lua",
+                                        "show vote " DECODE,
+                                        "show slices " DECODE,
+                                        "show metadata " DECODE,
+                                        "show graph " DECODE,
+                                        "show program " PREFILL,
+                                        "check --fault no-comm-wait || [ $? = 3 ]",
+                                        "check --fault lost-wakeup || [ $? = 3 ]",
+                                        "faults",
+                                        "explain faults",
+                                        "explain late-rank",
+                                        "explain keys of the configuration",
+                                        "explain all2all_backend",
+                                        "doctor"};
+    static const unsigned widths[] = {20, 40, 60, 79};
+    put_file("t.lua",
+             "local t = require('dbo').table { title = 'a title that says a little too much',\n"
+             "  columns = { 'tokens of a rank', 'µs', 'graph' } }\n"
+             "t:add { 7, 1234.5, 'FULL' } t:add { 512, 99.25, 'NONE: it is too large for any' }\n"
+             "t:print() t:plot { x = 'tokens of a rank', y = 'µs', log_x = true }\n"
+             "t:plot { x = 'graph', y = { 'µs', 'tokens of a rank' }, kind = 'bar' }\n");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+            char line[512];
+            snprintf(line, sizeof line, "export COLUMNS=%u; dbo %s", widths[w], lines[i]);
+            assert_int_equal(run(line), 0);
+            assert_true(printed[0] != '\0');
+            for (const char *at = printed; *at; at = next_line(at))
+                if (columns_of_line(at) > widths[w] && !is_quoted(at))
+                    fail_msg("%s: %.120s", line, at);
+        }
+    assert_int_equal(run("COLUMNS=40 dbo help run"), 0); /* words of options may need 26 */
+    for (const char *at = printed; *at; at = next_line(at))
+        if (columns_of_line(at) > 40 && !is_quoted(at))
+            fail_msg("%.120s", at);
+}
+
+/* Drawings are in ASCII where the locale has no more. */
+static void the_locale_decides(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set;
+        bool ascii;
+    } locales[] = {{"export LC_ALL=C", true},
+                   {"export LC_ALL= LC_CTYPE=POSIX LANG=C.UTF-8", true},
+                   {"export LC_ALL= LC_CTYPE= LANG=de_DE.ISO-8859-1", true},
+                   {"unset LC_ALL LC_CTYPE LANG", true},
+                   {"export LC_ALL=en_US.utf8", false},
+                   {"export LC_ALL= LC_CTYPE=de_DE.UTF-8 LANG=C", false}};
+    static const char *const lines[] = {"run " DECODE, "run " DECODE " --step </dev/null",
+                                        "run t.lua", "show program " DECODE,
+                                        "explain no-comm-wait"};
+    put_file("t.lua", "local t = require('dbo').table { columns = { 'x', 'µs' } }\n"
+                      "t:add { 3, 8 } t:add { 9, 5 }\n"
+                      "t:print() t:plot { x = 'x', y = 'µs' }\n"
+                      "t:plot { x = 'x', y = 'µs', kind = 'bar' }\n");
+    for (size_t i = 0; i < sizeof locales / sizeof *locales; i++)
+        for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+            char line[512];
+            bool beyond = false;
+            snprintf(line, sizeof line, "%s; dbo %s", locales[i].set, lines[k]);
+            assert_int_equal(run(line), 0);
+            for (const char *at = printed; *at; at++)
+                beyond = beyond || (unsigned char)*at >= 0x80;
+            if (beyond == locales[i].ascii)
+                fail_msg("%s: %s ASCII: %.200s", line, beyond ? "not in" : "in", printed);
+        }
+}
+
 /* doctor names what there is code for. */
 static void doctor_promises_nothing(void **state)
 {
@@ -190,6 +278,8 @@ int main(void)
         cmocka_unit_test(large_times_are_in_ms),
         cmocka_unit_test(nothing_that_takes_time_is_said),
         cmocka_unit_test(ascii_is_everywhere),
+        cmocka_unit_test(lines_fit_every_terminal),
+        cmocka_unit_test(the_locale_decides),
         cmocka_unit_test(doctor_promises_nothing),
         cmocka_unit_test(what_show_writes_check_reads),
         cmocka_unit_test(what_is_no_number_is_nan),

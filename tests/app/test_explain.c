@@ -95,7 +95,7 @@ static void every_word_of_the_screens_is_explained(void **state)
                                .number = kind == DBO_LANE_STREAM ? 3 : 0};
         dbo_strbuf name;
         dbo_strbuf_init(&name);
-        dbo_lane_name(&lane, &name);
+        dbo_lane_name(&lane, false, &name);
         expect(dbo_strbuf_text(&name), "(words of the screen)");
         dbo_strbuf_fini(&name);
     }

@@ -2,6 +2,7 @@
 #include "app/lua/lua_load.h"
 #include "viz/text/table.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,7 @@ static void columns_line_up(void **state)
     dbo_strbuf out;
     make(&table);
     dbo_strbuf_init(&out);
-    dbo_table_print(&table, false, &out);
+    dbo_table_print(&table, false, 0, &out);
     assert_string_equal(dbo_strbuf_text(&out), "tokens     µs  why\n"
                                                "──────  ─────  ──────\n"
                                                "     8   1.50  o₁k\n"
@@ -53,7 +54,7 @@ static void columns_line_up(void **state)
     dbo_strbuf_clear(&out);
     assert_int_equal(dbo_table_set_title(&table, "T", NULL), DBO_OK);
     table.columns[1].decimals = 1;
-    dbo_table_print(&table, true, &out);
+    dbo_table_print(&table, true, 0, &out);
     assert_string_equal(dbo_strbuf_text(&out), "T\n"
                                                "tokens    µs  why\n"
                                                "------  ----  ------\n"
@@ -143,9 +144,144 @@ static void plots_of_huge_numbers_stay_inside(void **state)
                         "            4.9407e-324  x (equal ratios) 1e+308\n");
     dbo_strbuf_clear(&out);
     dbo_table_csv(&table, &out);
-    dbo_table_print(&table, true, &out);
+    dbo_table_print(&table, true, 0, &out);
     assert_non_null(strstr(dbo_strbuf_text(&out), "1e+308"));
     assert_true(dbo_text_columns(dbo_strbuf_text(&out)) < 200);
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+}
+
+/* Two columns of numbers, drawn; NULL, with the error's sentence in err, if they cannot be. */
+static const char *drawn(dbo_plot plot, const double (*numbers)[2], uint32_t count, dbo_error *err)
+{
+    static char text[4096];
+    dbo_table table = {0};
+    dbo_strbuf out;
+    dbo_strbuf_init(&out);
+    assert_int_equal(dbo_table_add_column(&table, "x", -1, err), DBO_OK);
+    assert_int_equal(dbo_table_add_column(&table, "y", -1, err), DBO_OK);
+    for (uint32_t r = 0; r < count; r++) {
+        assert_int_equal(dbo_table_add_row(&table, err), DBO_OK);
+        for (uint32_t c = 0; c < 2; c++) {
+            const dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = numbers[r][c]};
+            assert_int_equal(dbo_table_put(&table, c, cell, err), DBO_OK);
+        }
+    }
+    plot.ascii = true;
+    plot.num_series = 1;
+    plot.series[0] = 1;
+    dbo_status status = dbo_table_plot(&table, &plot, &out, err);
+    snprintf(text, sizeof text, "%s", dbo_strbuf_text(&out));
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
+    return status == DBO_OK ? text : NULL;
+}
+
+#define BASE "           +-------------\n"
+
+/* An axis has some length also where all values are the same, and the points are on it. */
+static void plots_of_equal_values(void **state)
+{
+    (void)state;
+    const dbo_plot line = {.width = 13, .height = 4}, log = {.width = 13, .height = 4, .log_x = 1};
+    const dbo_plot bar = {.kind = DBO_PLOT_BAR, .width = 10};
+    const double zeros[][2] = {{3, 0}, {9, 0}}, below[][2] = {{3, -6}, {9, -6}};
+    const double one[][2] = {{64, 5}}, column[][2] = {{-3, 2}, {-3, 5}}, nothing[][2] = {{0, 0}};
+    dbo_error err = {0};
+    assert_string_equal(drawn(line, zeros, 2, &err),
+                        "           * y\n"
+                        "         1 +\n"
+                        "  0.666667 +\n"
+                        "  0.333333 +\n"
+                        "         0 +*...........*\n" BASE "            3  x        9\n");
+    assert_string_equal(drawn(line, below, 2, &err),
+                        "           * y\n"
+                        "         0 +\n"
+                        "        -2 +\n"
+                        "        -4 +\n"
+                        "        -6 +*...........*\n" BASE "            3  x        9\n");
+    assert_string_equal(drawn(log, one, 1, &err),
+                        "           * y\n"
+                        "         5 +      *\n"
+                        "   3.33333 +\n"
+                        "   1.66667 +\n"
+                        "         0 +\n" BASE "            32  x (equal ratios) 128\n");
+    assert_string_equal(drawn(line, column, 2, &err),
+                        "           * y\n"
+                        "         5 +      *\n"
+                        "   3.33333 +      .\n"
+                        "   1.66667 +      *\n"
+                        "         0 +\n" BASE "            -4.5  x  -1.5\n");
+    assert_non_null(strstr(drawn(line, nothing, 1, &err), "\n            -1  x       1\n"));
+    assert_string_equal(drawn(bar, zeros, 2, &err), "y by x\n3 | 0\n9 | 0\n");
+}
+
+/* What is no number is left out; of nothing there is no plot. */
+static void plots_of_what_is_no_number(void **state)
+{
+    (void)state;
+    const dbo_plot line = {.width = 13, .height = 4}, bar = {.kind = DBO_PLOT_BAR, .width = 10};
+    const double some[][2] = {{3, NAN}, {9, 2}, {11, 1}, {INFINITY, 7}}, none[][2] = {{3, NAN}};
+    const double below[][2] = {{3, -1}, {9, 4}};
+    dbo_error err = {0};
+    assert_string_equal(drawn(line, some, 4, &err),
+                        "           * y\n"
+                        "         2 +*....\n"
+                        "   1.33333 +     .......*\n"
+                        "  0.666667 +\n"
+                        "         0 +\n" BASE "            9  x       11\n");
+    assert_null(drawn(line, none, 1, &err));
+    assert_string_equal(err.message, "there is no row with numbers to plot");
+    assert_null(drawn(line, NULL, 0, &err));
+    assert_null(drawn(bar, none, 1, &err));
+    assert_null(drawn(bar, below, 2, &err));
+    assert_string_equal(err.message, "bars need numbers from 0 up");
+}
+
+/* In a narrow terminal a drawing shrinks, and labels go above bars. */
+static void plots_shrink(void **state)
+{
+    (void)state;
+    const double numbers[][2] = {{64, 12}, {512.5, 3}};
+    dbo_error err = {0};
+    assert_string_equal(drawn((dbo_plot){.height = 4, .columns = 20}, numbers, 2, &err),
+                        "           * y\n"
+                        "        12 +*.\n"
+                        "         8 +  ...\n"
+                        "         4 +     ..*\n"
+                        "         0 +\n"
+                        "           +--------\n"
+                        "            64 512.5\n"
+                        "  x\n");
+    assert_string_equal(drawn((dbo_plot){.kind = DBO_PLOT_BAR, .columns = 20}, numbers, 2, &err),
+                        "y by x\n"
+                        " 64.0 |########## 12\n"
+                        "512.5 |### 3\n");
+    assert_string_equal(drawn((dbo_plot){.kind = DBO_PLOT_BAR, .columns = 17}, numbers, 2, &err),
+                        "y by x\n"
+                        "64.0\n"
+                        " |############ 12\n"
+                        "512.5\n"
+                        " |### 3\n");
+}
+
+/* A table that is too wide has a line a cell. */
+static void wide_tables_are_turned(void **state)
+{
+    (void)state;
+    dbo_table table;
+    dbo_strbuf out;
+    make(&table);
+    dbo_strbuf_init(&out);
+    assert_int_equal(dbo_table_set_title(&table, "a title of some words", NULL), DBO_OK);
+    dbo_table_print(&table, true, 21, &out);
+    assert_non_null(strstr(dbo_strbuf_text(&out), "words\ntokens     µs  why\n------  -----"));
+    dbo_strbuf_clear(&out);
+    dbo_table_print(&table, true, 20, &out);
+    assert_string_equal(dbo_strbuf_text(&out), "a title of some\nwords\n"
+                                               "tokens  8\nµs      1.50\nwhy     o₁k\n\n"
+                                               "tokens  64\nµs      12.00\nwhy     a, \"b\"\n\n"
+                                               "tokens  512\nµs      3.00\nwhy     -\n");
     dbo_strbuf_fini(&out);
     dbo_table_fini(&table);
 }
@@ -164,8 +300,9 @@ static const char *run(const char *text, bool ascii)
     assert_int_equal(write(file, text, strlen(text)), strlen(text));
     close(file);
     FILE *out = tmpfile();
-    dbo_load_options options = {.may_return_nothing = true, .ascii = ascii};
+    dbo_load_options options = {.may_return_nothing = true};
     options.limits.print_to = out;
+    options.limits.ascii = ascii;
     dbo_status status = dbo_experiment_load(&none, path, &options, &err);
     unlink(path);
     rewind(out);
@@ -209,8 +346,14 @@ static void scripts_fill_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_line_up),     cmocka_unit_test(csv_is_quoted),
-        cmocka_unit_test(plots_are_drawn),     cmocka_unit_test(plots_of_huge_numbers_stay_inside),
+        cmocka_unit_test(columns_line_up),
+        cmocka_unit_test(csv_is_quoted),
+        cmocka_unit_test(plots_are_drawn),
+        cmocka_unit_test(plots_of_huge_numbers_stay_inside),
+        cmocka_unit_test(plots_of_equal_values),
+        cmocka_unit_test(plots_of_what_is_no_number),
+        cmocka_unit_test(plots_shrink),
+        cmocka_unit_test(wide_tables_are_turned),
         cmocka_unit_test(scripts_fill_tables),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);

@@ -22,10 +22,10 @@ static char printed[65536], complained[4096];
 static inline int run(const char *line)
 {
     char shell[6144];
-    int length =
-        snprintf(shell, sizeof shell,
-                 "cd %s && unset DBO_LOG COLUMNS && dbo() { '%s' \"$@\"; } && { %s; } >out 2>err",
-                 folder, DBO_PROGRAM, line);
+    int length = snprintf(shell, sizeof shell,
+                          "cd %s && unset DBO_LOG COLUMNS && export LC_ALL=C.UTF-8 && "
+                          "dbo() { '%s' \"$@\"; } && { %s; } >out 2>err",
+                          folder, DBO_PROGRAM, line);
     assert_in_range(length, 0, sizeof shell - 1);
     int status = system(shell);
     assert_true(WIFEXITED(status));

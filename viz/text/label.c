@@ -2,14 +2,19 @@
 #include "core/trace/notation.h"
 #include "viz/text/view.h"
 
-void dbo_lane_name(const dbo_lane *lane, dbo_strbuf *out)
+void dbo_lane_name(const dbo_lane *lane, bool is_short, dbo_strbuf *out)
 {
     switch (lane->kind) {
-    case DBO_LANE_COMPUTE: dbo_strbuf_add(out, "compute"); break;
-    case DBO_LANE_COMM: dbo_strbuf_add(out, "comm stream"); break;
-    case DBO_LANE_STREAM: dbo_strbuf_printf(out, "stream %u", lane->number); break;
-    case DBO_LANE_NETWORK: dbo_strbuf_add(out, lane->number == 0 ? "network" : ""); break;
-    case DBO_LANE_HOST: dbo_strbuf_add(out, "host turns"); break;
+    case DBO_LANE_COMPUTE: dbo_strbuf_add(out, is_short ? "comp" : "compute"); break;
+    case DBO_LANE_COMM: dbo_strbuf_add(out, is_short ? "comm" : "comm stream"); break;
+    case DBO_LANE_STREAM:
+        dbo_strbuf_printf(out, is_short ? "s%u" : "stream %u", lane->number);
+        break;
+    case DBO_LANE_NETWORK:
+        if (lane->number == 0)
+            dbo_strbuf_add(out, is_short ? "net" : "network");
+        break;
+    case DBO_LANE_HOST: dbo_strbuf_add(out, is_short ? "host" : "host turns"); break;
     }
 }
 

@@ -1,17 +1,21 @@
 /* plot.c: a table as a picture of characters: points over an axis, or bars (table.h).
  *
  * Points: the vertical axis begins at 0 unless a value is below; series are drawn in order, a later
- * one over an earlier one, each with its own mark, joined by dots. Bars: one scale for all series,
- * in eighths of a character.
+ * one over an earlier one, each with its own mark, joined by dots. An axis over equal values is
+ * given some length. Bars: one scale for all series, in eighths of a character.
  */
 #include "viz/text/table.h"
+#include "viz/text/wrap.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_WIDTH  200u
 #define MAX_HEIGHT 60u
+#define HEIGHTS    12u /* columns of the labels of the vertical axis */
+#define LEAST_BAR  8u  /* with less the labels of bars stand above them */
 
 static const char *const marks[2][DBO_PLOT_MAX_SERIES] = {{"●", "○", "▲", "△"},
                                                           {"*", "o", "+", "x"}};
@@ -23,12 +27,13 @@ static bool number_at(const dbo_table *table, uint32_t row, uint32_t column, dou
     return cell->kind == DBO_CELL_NUMBER;
 }
 
-/* Smallest and largest of a column's numbers into the range. */
-static void widen(const dbo_table *table, uint32_t column, double range[2])
+/* Smallest and largest of a column's numbers, in rows that have one in `other` too, into the range.
+ */
+static void widen(const dbo_table *table, uint32_t column, uint32_t other, double range[2])
 {
     for (uint32_t r = 0; r < table->num_rows; r++) {
-        double value;
-        if (!number_at(table, r, column, &value))
+        double value, unused;
+        if (!number_at(table, r, column, &value) || !number_at(table, r, other, &unused))
             continue;
         range[0] = value < range[0] ? value : range[0];
         range[1] = value > range[1] ? value : range[1];
@@ -38,6 +43,12 @@ static void widen(const dbo_table *table, uint32_t column, double range[2])
 static dbo_status refuse(const char *sentence, dbo_error *err)
 {
     return dbo_fail(err, DBO_INVALID, NULL, "%s", sentence);
+}
+
+/* A line, wrapped if the plot may take only so many columns. */
+static void add_line(const dbo_plot *plot, const char *before, const char *text, dbo_strbuf *out)
+{
+    dbo_wrap(out, before, text, plot->columns > 0 ? plot->columns : UINT32_MAX);
 }
 
 /* ---- points ---- */
@@ -160,23 +171,56 @@ static void print_canvas(const dbo_canvas *canvas, dbo_strbuf *out)
     dbo_strbuf_add(out, "\n");
 }
 
-/* The ends of the horizontal axis, and what it is. */
+/* The ends of the horizontal axis, and what it is: between them, or below. */
 static void print_ends(const dbo_canvas *canvas, dbo_strbuf *out)
 {
-    dbo_strbuf left, right;
-    dbo_strbuf_init(&left);
-    dbo_strbuf_init(&right);
-    dbo_strbuf_printf(&left, "%12s%.5g  %s%s", "", canvas->x[0],
-                      canvas->table->columns[canvas->plot->x].name,
-                      canvas->plot->log_x ? " (equal ratios)" : "");
-    dbo_strbuf_printf(&right, "%.5g", canvas->x[1]);
-    size_t used = dbo_text_columns(dbo_strbuf_text(&left)) + right.len;
-    dbo_strbuf_add(out, dbo_strbuf_text(&left));
-    dbo_strbuf_repeat(out, " ", used < canvas->width + 12 ? canvas->width + 12 - used : 1);
-    dbo_strbuf_printf(out, "%s\n", dbo_strbuf_text(&right));
-    out->failed = out->failed || left.failed || right.failed;
-    dbo_strbuf_fini(&left);
-    dbo_strbuf_fini(&right);
+    const dbo_plot *plot = canvas->plot;
+    char left[32], right[32];
+    size_t room = HEIGHTS + canvas->width;
+    dbo_strbuf name;
+    dbo_strbuf_init(&name);
+    dbo_strbuf_printf(&name, "%s%s", canvas->table->columns[plot->x].name,
+                      plot->log_x ? " (equal ratios)" : "");
+    int ends = snprintf(left, sizeof left, "%.5g", canvas->x[0]) +
+               snprintf(right, sizeof right, "%.5g", canvas->x[1]);
+    size_t used = HEIGHTS + 2 + (size_t)ends + dbo_text_columns(dbo_strbuf_text(&name));
+    bool between = plot->columns == 0 || used < plot->columns;
+    if (!between)
+        used -= 2 + dbo_text_columns(dbo_strbuf_text(&name));
+    dbo_strbuf_printf(out, "%*s%s", (int)HEIGHTS, "", left);
+    dbo_strbuf_printf(out, between ? "  %s" : "", dbo_strbuf_text(&name));
+    dbo_strbuf_repeat(out, " ", used < room ? room - used : 1);
+    dbo_strbuf_printf(out, "%s\n", right);
+    if (!between)
+        add_line(plot, "  ", dbo_strbuf_text(&name), out);
+    out->failed = out->failed || name.failed;
+    dbo_strbuf_fini(&name);
+}
+
+/* Equal values get an axis around them: of x on both sides, of y up or down to 0. */
+static void open_ranges(dbo_canvas *canvas)
+{
+    double *x = canvas->x, half = x[0] == 0 ? 1 : x[0] < 0 ? -x[0] / 2 : x[0] / 2;
+    if (x[0] == x[1]) {
+        bool log = canvas->plot->log_x;
+        x[1] = x[0] > DBL_MAX / 2 ? DBL_MAX : log ? 2 * x[0] : x[0] + half;
+        x[0] = x[0] < -DBL_MAX / 2 ? -DBL_MAX : log && half > 0 ? half : log ? x[0] : x[0] - half;
+    }
+    if (canvas->y[0] == canvas->y[1])
+        canvas->y[1] = canvas->y[0] < 0 ? 0 : 1;
+}
+
+static void print_marks(const dbo_canvas *canvas, dbo_strbuf *out)
+{
+    const dbo_plot *plot = canvas->plot;
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    for (uint32_t s = 0; s < plot->num_series; s++)
+        dbo_strbuf_printf(&text, "%s%s %s", s ? "   " : "", marks[plot->ascii][s],
+                          canvas->table->columns[plot->series[s]].name);
+    add_line(plot, "           ", dbo_strbuf_text(&text), out);
+    out->failed = out->failed || text.failed;
+    dbo_strbuf_fini(&text);
 }
 
 static dbo_status plot_points(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out,
@@ -188,13 +232,17 @@ static dbo_status plot_points(const dbo_table *table, const dbo_plot *plot, dbo_
                          .height = plot->height ? plot->height : 13,
                          .x = {HUGE_VAL, -HUGE_VAL},
                          .y = {0, -HUGE_VAL}};
-    widen(table, plot->x, canvas.x);
-    for (uint32_t s = 0; s < plot->num_series; s++)
-        widen(table, plot->series[s], canvas.y);
+    if (plot->columns > HEIGHTS && canvas.width > plot->columns - HEIGHTS)
+        canvas.width = plot->columns - HEIGHTS;
+    for (uint32_t s = 0; s < plot->num_series; s++) {
+        widen(table, plot->x, plot->series[s], canvas.x);
+        widen(table, plot->series[s], plot->x, canvas.y);
+    }
     if (canvas.x[0] > canvas.x[1] || canvas.y[0] > canvas.y[1])
         return refuse("there is no row with numbers to plot", err);
     if (plot->log_x && canvas.x[0] <= 0)
         return refuse("log_x needs numbers above 0", err);
+    open_ranges(&canvas);
     canvas.cells = calloc((size_t)canvas.width * canvas.height, 1);
     if (!canvas.cells)
         return dbo_fail_memory(err, "a plot");
@@ -202,10 +250,7 @@ static dbo_status plot_points(const dbo_table *table, const dbo_plot *plot, dbo_
         draw_series(&canvas, s, true);
     for (uint32_t s = 0; s < plot->num_series; s++)
         draw_series(&canvas, s, false);
-    for (uint32_t s = 0; s < plot->num_series; s++)
-        dbo_strbuf_printf(out, "%s%s %s", s ? "   " : "           ", marks[plot->ascii][s],
-                          table->columns[plot->series[s]].name);
-    dbo_strbuf_add(out, "\n");
+    print_marks(&canvas, out);
     print_canvas(&canvas, out);
     print_ends(&canvas, out);
     free(canvas.cells);
@@ -223,41 +268,29 @@ static void add_bar(double share, uint32_t width, bool ascii, dbo_strbuf *out)
         dbo_strbuf_add(out, eighths[parts % 8]);
 }
 
-/* Columns that the widest label of the rows and the widest name of the series take. */
+/* Columns that the widest label of the rows, name of the series, and value take. */
 typedef struct dbo_margins {
-    size_t label, name;
+    size_t label, name, value;
+    bool above; /* labels and names have a line of their own */
 } dbo_margins;
 
-static dbo_margins measure(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out)
+static void widen_to(size_t *columns, const char *text)
 {
-    dbo_margins margins = {0};
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
-    for (uint32_t s = 0; s < plot->num_series; s++) {
-        size_t columns = dbo_text_columns(table->columns[plot->series[s]].name);
-        margins.name = columns > margins.name ? columns : margins.name;
-    }
-    for (uint32_t r = 0; r < table->num_rows; r++) {
-        dbo_strbuf_clear(&text);
-        dbo_table_cell_text(table, r, plot->x, &text);
-        size_t columns = dbo_text_columns(dbo_strbuf_text(&text));
-        margins.label = columns > margins.label ? columns : margins.label;
-    }
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
-    return margins;
+    size_t needed = dbo_text_columns(text);
+    *columns = needed > *columns ? needed : *columns;
 }
 
-/* The label of the row before its first bar, blanks before the others; then the series' name. */
-static void add_labels(const dbo_table *table, const dbo_plot *plot, uint32_t row, uint32_t s,
-                       dbo_margins margins, dbo_strbuf *out)
+/* What a row's bar of a series is called; the row itself is named before its first one. */
+static void bar_label(const dbo_table *table, const dbo_plot *plot, uint32_t row, uint32_t s,
+                      const dbo_margins *margins, dbo_strbuf *out)
 {
     dbo_strbuf text;
     dbo_strbuf_init(&text);
     if (s == 0)
         dbo_table_cell_text(table, row, plot->x, &text);
     size_t columns = dbo_text_columns(dbo_strbuf_text(&text));
-    dbo_strbuf_repeat(out, " ", margins.label > columns ? margins.label - columns : 0);
+    if (!margins->above)
+        dbo_strbuf_repeat(out, " ", margins->label > columns ? margins->label - columns : 0);
     dbo_strbuf_add(out, dbo_strbuf_text(&text));
     out->failed = out->failed || text.failed;
     dbo_strbuf_fini(&text);
@@ -265,34 +298,90 @@ static void add_labels(const dbo_table *table, const dbo_plot *plot, uint32_t ro
         return;
     const char *series = table->columns[plot->series[s]].name;
     dbo_strbuf_printf(out, "  %s", series);
-    dbo_strbuf_repeat(out, " ", margins.name - dbo_text_columns(series));
+    if (!margins->above)
+        dbo_strbuf_repeat(out, " ", margins->name - dbo_text_columns(series));
 }
 
-static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out,
-                            dbo_error *err)
+static dbo_margins measure(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out)
 {
-    double range[2] = {0, 0};
-    for (uint32_t s = 0; s < plot->num_series; s++)
-        widen(table, plot->series[s], range);
-    if (range[0] < 0 || range[1] <= 0)
-        return refuse("bars need numbers from 0 up, one of them above 0", err);
-    dbo_margins margins = measure(table, plot, out);
+    dbo_margins margins = {0};
+    dbo_strbuf text;
+    dbo_strbuf_init(&text);
+    for (uint32_t s = 0; s < plot->num_series; s++) {
+        widen_to(&margins.name, table->columns[plot->series[s]].name);
+        for (uint32_t r = 0; r < table->num_rows; r++) {
+            dbo_strbuf_clear(&text);
+            dbo_table_cell_text(table, r, plot->series[s], &text);
+            widen_to(&margins.value, dbo_strbuf_text(&text));
+        }
+    }
+    for (uint32_t r = 0; r < table->num_rows; r++) {
+        dbo_strbuf_clear(&text);
+        dbo_table_cell_text(table, r, plot->x, &text);
+        widen_to(&margins.label, dbo_strbuf_text(&text));
+    }
+    out->failed = out->failed || text.failed;
+    dbo_strbuf_fini(&text);
+    return margins;
+}
+
+/* Columns of the longest bar; decides where labels stand. */
+static uint32_t bar_width(const dbo_plot *plot, dbo_margins *margins)
+{
     uint32_t width = plot->width ? plot->width : 60;
-    if (plot->num_series < 2)
-        dbo_strbuf_printf(out, "%s by %s\n", table->columns[plot->series[0]].name,
-                          table->columns[plot->x].name);
+    size_t beside = margins->label + (plot->num_series > 1 ? 2 + margins->name : 0);
+    size_t others = 3 + margins->value; /* the axis, and the value */
+    if (plot->columns == 0 || beside + others + width <= plot->columns)
+        return width;
+    margins->above = beside + others + LEAST_BAR > plot->columns;
+    others += margins->above ? 0 : beside;
+    return others + 1 < plot->columns ? plot->columns - (uint32_t)others : 1;
+}
+
+static void add_bars(const dbo_table *table, const dbo_plot *plot, double largest, dbo_strbuf *out)
+{
+    dbo_margins margins = measure(table, plot, out);
+    uint32_t width = bar_width(plot, &margins);
+    dbo_strbuf label;
+    dbo_strbuf_init(&label);
     for (uint32_t r = 0; r < table->num_rows; r++) {
         for (uint32_t s = 0; s < plot->num_series; s++) {
             double value;
-            bool known = number_at(table, r, plot->series[s], &value);
-            add_labels(table, plot, r, s, margins, out);
+            bool known = number_at(table, r, plot->series[s], &value) && largest > 0;
+            dbo_strbuf_clear(&label);
+            bar_label(table, plot, r, s, &margins, &label);
+            if (margins.above)
+                add_line(plot, "", dbo_strbuf_text(&label), out);
+            else
+                dbo_strbuf_add(out, dbo_strbuf_text(&label));
             dbo_strbuf_add(out, plot->ascii ? " |" : " │");
-            add_bar(known ? value / range[1] : 0, width, plot->ascii, out);
+            add_bar(known ? value / largest : 0, width, plot->ascii, out);
             dbo_strbuf_add(out, " ");
             dbo_table_cell_text(table, r, plot->series[s], out);
             dbo_strbuf_add(out, "\n");
         }
     }
+    out->failed = out->failed || label.failed;
+    dbo_strbuf_fini(&label);
+}
+
+static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out,
+                            dbo_error *err)
+{
+    double range[2] = {0, -HUGE_VAL};
+    dbo_strbuf heading;
+    for (uint32_t s = 0; s < plot->num_series; s++)
+        widen(table, plot->series[s], plot->series[s], range);
+    if (range[0] < 0 || range[1] < 0)
+        return refuse("bars need numbers from 0 up", err);
+    dbo_strbuf_init(&heading);
+    dbo_strbuf_printf(&heading, "%s by %s", table->columns[plot->series[0]].name,
+                      table->columns[plot->x].name);
+    if (plot->num_series < 2)
+        add_line(plot, "", dbo_strbuf_text(&heading), out);
+    out->failed = out->failed || heading.failed;
+    dbo_strbuf_fini(&heading);
+    add_bars(table, plot, range[1], out);
     return DBO_OK;
 }
 

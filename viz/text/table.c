@@ -1,6 +1,8 @@
 /* table.c: storage, alignment, CSV (table.h). */
 #include "viz/text/table.h"
 
+#include "viz/text/wrap.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,17 +174,55 @@ static void add_padded(const char *text, const dbo_layout *layout, bool last, db
     dbo_strbuf_add(out, last ? "\n" : "  ");
 }
 
-void dbo_table_print(const dbo_table *table, bool ascii, dbo_strbuf *out)
+/* Column by column, where they do not fit beside each other. */
+static void print_rows_apart(const dbo_table *table, const dbo_layout *layouts, uint32_t width,
+                             dbo_strbuf *out)
+{
+    size_t names = 0;
+    dbo_strbuf label, text;
+    dbo_strbuf_init(&label);
+    dbo_strbuf_init(&text);
+    for (uint32_t c = 0; c < table->num_columns; c++) {
+        size_t columns = dbo_text_columns(table->columns[c].name);
+        names = columns > names ? columns : names;
+    }
+    for (uint32_t r = 0; r < table->num_rows; r++) {
+        dbo_strbuf_add(out, r > 0 ? "\n" : "");
+        for (uint32_t c = 0; c < table->num_columns; c++) {
+            const char *name = table->columns[c].name;
+            dbo_strbuf_clear(&label);
+            dbo_strbuf_clear(&text);
+            add_cell(cell_at(table, r, c), layouts[c].decimals, &text);
+            dbo_strbuf_add(&label, name);
+            dbo_strbuf_repeat(&label, " ", names + 2 - dbo_text_columns(name));
+            dbo_wrap(out, dbo_strbuf_text(&label), dbo_strbuf_text(&text), width);
+        }
+    }
+    out->failed = out->failed || label.failed || text.failed;
+    dbo_strbuf_fini(&label);
+    dbo_strbuf_fini(&text);
+}
+
+void dbo_table_print(const dbo_table *table, bool ascii, uint32_t width, dbo_strbuf *out)
 {
     dbo_layout layouts[DBO_TABLE_MAX_COLUMNS];
+    size_t total = 0;
     dbo_strbuf text;
-    dbo_strbuf_init(&text);
-    if (table->title)
+    if (table->title && width > 0)
+        dbo_wrap(out, "", table->title, width);
+    else if (table->title)
         dbo_strbuf_printf(out, "%s\n", table->title);
     for (uint32_t c = 0; c < table->num_columns; c++) {
         layouts[c] = lay_out(table, c, out);
-        add_padded(table->columns[c].name, &layouts[c], c + 1 == table->num_columns, out);
+        total += layouts[c].width + (c > 0 ? 2 : 0);
     }
+    if (width > 0 && total > width) {
+        print_rows_apart(table, layouts, width, out);
+        return;
+    }
+    dbo_strbuf_init(&text);
+    for (uint32_t c = 0; c < table->num_columns; c++)
+        add_padded(table->columns[c].name, &layouts[c], c + 1 == table->num_columns, out);
     for (uint32_t c = 0; c < table->num_columns; c++) {
         dbo_strbuf_repeat(out, ascii ? "-" : "─", layouts[c].width);
         dbo_strbuf_add(out, c + 1 == table->num_columns ? "\n" : "  ");

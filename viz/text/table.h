@@ -4,7 +4,7 @@
  *     DBO_TRY(dbo_table_add_column(&table, "tokens", -1, err));
  *     DBO_TRY(dbo_table_add_row(&table, err));
  *     DBO_TRY(dbo_table_put(&table, 0, (dbo_cell){.kind = DBO_CELL_NUMBER, .number = 8}, err));
- *     dbo_table_print(&table, false, &text);
+ *     dbo_table_print(&table, false, 80, &text);
  *     dbo_table_fini(&table);
  *
  * Columns come before rows. Numbers of a column have the same decimals: those given, or none if all
@@ -56,6 +56,7 @@ typedef struct dbo_plot {
     uint32_t x;                                       /* column */
     uint32_t num_series, series[DBO_PLOT_MAX_SERIES]; /* columns */
     uint32_t width, height; /* of the drawing in characters, without its labels; 0: 60 and 13 */
+    uint32_t columns;       /* that all of it may take, labels too; 0: any number */
 } dbo_plot;
 
 void dbo_table_fini(dbo_table *table);
@@ -70,7 +71,8 @@ uint32_t dbo_table_column(const dbo_table *table, const char *name);
 /* What a cell prints as. */
 void dbo_table_cell_text(const dbo_table *table, uint32_t row, uint32_t column, dbo_strbuf *out);
 
-void dbo_table_print(const dbo_table *table, bool ascii, dbo_strbuf *out);
+/* `width` (0: any): what is wider has a line a cell instead of one a row. */
+void dbo_table_print(const dbo_table *table, bool ascii, uint32_t width, dbo_strbuf *out);
 /* RFC 4180, with a line of names; numbers in full. */
 void dbo_table_csv(const dbo_table *table, dbo_strbuf *out);
 /* Rows whose cells are not numbers are left out. DBO_INVALID if nothing is left to draw. (plot.c)

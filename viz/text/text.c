@@ -6,12 +6,15 @@
 
 #include "viz/text/unit.h"
 #include "viz/text/view.h"
+#include "viz/text/wrap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GUTTER 13u /* lane names */
+#define GUTTER        13u /* for the names of lanes */
+#define NARROW        60u /* with less their names are short: */
+#define NARROW_GUTTER 6u
 
 /* How a cell looks; tones of ubatches follow one another. */
 typedef enum tone {
@@ -28,15 +31,19 @@ typedef struct look {
     const char *colour, *fill, *ascii_fill;
 } look;
 
+/* Colours of the 256 that no theme changes, neither light nor dark: they stand out on black and on
+ * white, and what is written on them is black. */
+#define ON(background) "\033[38;5;16;48;5;" #background "m"
+
 static const look looks[NUM_TONES] = {
     [TONE_NONE] = {"", " ", " "},
-    [TONE_DIM] = {"\033[2m", "·", "."},
-    [TONE_EXPOSED] = {"\033[31m", "^", "^"},
-    [TONE_WHOLE] = {"\033[30;47m", "▒", "="},
-    [TONE_UBATCH] = {"\033[30;46m", "▓", "#"},
-    [TONE_UBATCH + 1] = {"\033[30;43m", "░", "-"},
-    [TONE_UBATCH + 2] = {"\033[30;45m", "█", "+"},
-    [TONE_UBATCH + 3] = {"\033[30;42m", "▚", "%"},
+    [TONE_DIM] = {"\033[38;5;244m", "·", "."},
+    [TONE_EXPOSED] = {"\033[38;5;167m", "^", "^"},
+    [TONE_WHOLE] = {ON(245), "▒", "="},
+    [TONE_UBATCH] = {ON(38), "▓", "#"},
+    [TONE_UBATCH + 1] = {ON(172), "░", "-"},
+    [TONE_UBATCH + 2] = {ON(170), "█", "+"},
+    [TONE_UBATCH + 3] = {ON(70), "▚", "%"},
 };
 
 typedef struct cell {
@@ -47,6 +54,7 @@ typedef struct cell {
 typedef struct canvas {
     dbo_strbuf *out;
     dbo_text_style style;
+    uint32_t gutter;  /* columns of names */
     uint32_t columns; /* of time */
     int64_t span_ns;  /* that they stand for */
     cell *cells;
@@ -118,7 +126,7 @@ static void write_name(canvas *cv, const char *name)
     size_t columns = dbo_text_columns(name);
     dbo_strbuf_add(cv->out, " ");
     dbo_strbuf_add(cv->out, name);
-    dbo_strbuf_repeat(cv->out, " ", GUTTER > columns + 1 ? GUTTER - columns - 1 : 0);
+    dbo_strbuf_repeat(cv->out, " ", cv->gutter > columns + 1 ? cv->gutter - columns - 1 : 0);
 }
 
 /* ---- boxes ---- */
@@ -177,7 +185,7 @@ static void paint_box(canvas *cv, const dbo_view *view, const dbo_box *box, uint
 static void paint_lane(canvas *cv, const dbo_view *view, uint32_t lane, uint32_t end)
 {
     dbo_strbuf_clear(&cv->label);
-    dbo_lane_name(&view->lanes[lane], &cv->label);
+    dbo_lane_name(&view->lanes[lane], cv->gutter < GUTTER, &cv->label);
     write_name(cv, dbo_strbuf_text(&cv->label));
     clear_cells(cv);
     dbo_view_raster(view, lane, view->start_ns, cv->span_ns, cv->columns, cv->pixels);
@@ -197,7 +205,7 @@ static void paint_lane(canvas *cv, const dbo_view *view, uint32_t lane, uint32_t
 
 static void paint_exposed(canvas *cv, const dbo_view *view, uint32_t end)
 {
-    write_name(cv, "exposed");
+    write_name(cv, cv->gutter < GUTTER ? "exp." : "exposed");
     clear_cells(cv);
     dbo_intervals_raster(&view->exposed, view->start_ns, cv->span_ns, cv->columns, cv->marks);
     for (uint32_t c = 0; c < end; c++) {
@@ -225,9 +233,8 @@ static void paint_title(canvas *cv, const char *title, const dbo_view *view)
     }
     dbo_strbuf_add_bytes(cv->out, title, bytes);
     bool beside = columns + 2 + dbo_text_columns(dbo_strbuf_text(&cv->label)) <= cv->style.width;
-    dbo_strbuf_add(cv->out, beside ? ": " : ":\n ");
-    dbo_strbuf_add(cv->out, dbo_strbuf_text(&cv->label));
-    dbo_strbuf_add(cv->out, "\n");
+    dbo_strbuf_add(cv->out, beside ? ": " : ":\n");
+    dbo_wrap(cv->out, beside ? "" : " ", dbo_strbuf_text(&cv->label), cv->style.width);
 }
 
 static void paint_run(canvas *cv, const dbo_text_run *run, const dbo_view *view)
@@ -306,7 +313,8 @@ static void paint_legend(canvas *cv)
         add_legend(cv, TONE_UBATCH + u, text, &column);
     }
     add_legend(cv, TONE_DIM, "waits", &column);
-    add_legend(cv, TONE_EXPOSED, "exposed: bytes move, nothing computes", &column);
+    add_legend(cv, TONE_EXPOSED,
+               cv->gutter < GUTTER ? "exposed" : "exposed: bytes move, nothing computes", &column);
     dbo_strbuf_add(cv->out, "\n");
 }
 
@@ -318,7 +326,8 @@ static dbo_status open_canvas(canvas *cv, dbo_error *err)
     width = width < DBO_TEXT_MIN_WIDTH ? DBO_TEXT_MIN_WIDTH : width;
     width = width > DBO_TEXT_MAX_WIDTH ? DBO_TEXT_MAX_WIDTH : width;
     cv->style.width = width;
-    cv->columns = width - GUTTER;
+    cv->gutter = width < NARROW ? NARROW_GUTTER : GUTTER;
+    cv->columns = width - cv->gutter;
     cv->cells = calloc(cv->columns, sizeof *cv->cells);
     cv->pixels = calloc(cv->columns, sizeof *cv->pixels);
     cv->marks = calloc(cv->columns, sizeof *cv->marks);

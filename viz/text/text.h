@@ -18,13 +18,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DBO_TEXT_MIN_WIDTH 60u
+#define DBO_TEXT_MIN_WIDTH 20u
 #define DBO_TEXT_MAX_WIDTH 1000u
 
 typedef struct dbo_text_style {
     uint32_t width; /* columns; clamped to the limits above */
     bool ascii;     /* nothing beyond ASCII */
-    bool colour;    /* ANSI colours; whether the reader can show them is the caller's to know */
+    bool colour;    /* of 256; whether the reader can show them is the caller's to know */
 } dbo_text_style;
 
 typedef struct dbo_text_run {

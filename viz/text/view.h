@@ -77,8 +77,8 @@ dbo_status dbo_view_init(dbo_view *view, const dbo_trace *trace, uint32_t rank, 
                          int64_t end_ns, dbo_error *err);
 void dbo_view_fini(dbo_view *view); /* fini of a zeroed one is fine */
 
-/* "compute", "comm stream", "stream 3", "network", "host turns". */
-void dbo_lane_name(const dbo_lane *lane, dbo_strbuf *out);
+/* "compute", "comm stream", "stream 3", "network", "host turns"; or at most five columns of it. */
+void dbo_lane_name(const dbo_lane *lane, bool is_short, dbo_strbuf *out);
 
 /* What is written in a box, as short or as long as asked: level 0 "D₁" (also for a send), level 1
  * "D₁ send", "D₁ waits". Nothing more to say than at level 0: the same text again. */

@@ -47,24 +47,51 @@ void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes)
     dbo_strbuf_add_bytes(out, text + from, bytes - from);
 }
 
-/* `length` bytes of text. */
-static void wrap_clean(dbo_strbuf *out, size_t indent, const char *text, size_t length,
+#define LEAST_ROOM 16u /* beside a label; with less, lines begin below it */
+#define HANG       2u
+
+/* The bytes of `text` that take at most `columns`. */
+static size_t bytes_of(const char *text, size_t bytes, size_t columns)
+{
+    size_t at = 0;
+    while (at < bytes && columns_of(text, at + 1) <= columns)
+        at++;
+    return at;
+}
+
+static void next_line(dbo_strbuf *out, size_t hang)
+{
+    dbo_strbuf_trim(out);
+    if (out->len > 0 && out->data[out->len - 1] != '\n')
+        dbo_strbuf_add(out, "\n");
+    dbo_strbuf_repeat(out, " ", hang);
+}
+
+/* `length` bytes of text, the first of them in column `column`. */
+static void wrap_clean(dbo_strbuf *out, size_t column, size_t hang, const char *text, size_t length,
                        uint32_t width)
 {
-    size_t column = indent;
     const char *end = text + length;
     for (bool first = true; text < end; first = false) {
         size_t bytes = 0;
         while (text + bytes < end && text[bytes] != ' ')
             bytes++;
         size_t columns = columns_of(text, bytes);
-        if (!first && column + 1 + columns > width) {
-            dbo_strbuf_add(out, "\n");
-            dbo_strbuf_repeat(out, " ", indent);
-            column = indent;
+        if (columns > 0 && column > hang && column + !first + columns > width) {
+            next_line(out, hang);
+            column = hang;
         } else if (!first) {
             dbo_strbuf_add(out, " ");
             column++;
+        }
+        while (column + columns > width && width > hang && !memchr(text, '/', bytes)) {
+            size_t part = bytes_of(text, bytes, width - column);
+            dbo_strbuf_add_bytes(out, text, part);
+            next_line(out, hang);
+            text += part;
+            bytes -= part;
+            columns = columns_of(text, bytes);
+            column = hang;
         }
         dbo_strbuf_add_bytes(out, text, bytes);
         column += columns;
@@ -73,31 +100,89 @@ static void wrap_clean(dbo_strbuf *out, size_t indent, const char *text, size_t 
     dbo_strbuf_add(out, "\n");
 }
 
-static void wrap(dbo_strbuf *out, size_t indent, const char *text, size_t length, uint32_t width)
+static void wrap(dbo_strbuf *out, size_t column, size_t hang, const char *text, size_t length,
+                 uint32_t width)
 {
     dbo_strbuf clean;
     dbo_strbuf_init(&clean);
     dbo_text_clean(&clean, text, length);
-    wrap_clean(out, indent, dbo_strbuf_text(&clean), clean.len, width);
+    wrap_clean(out, column, hang, dbo_strbuf_text(&clean), clean.len, width);
     out->failed = out->failed || clean.failed;
     dbo_strbuf_fini(&clean);
 }
 
 void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t width)
 {
-    dbo_strbuf_add(out, label);
-    wrap(out, columns_of(label, strlen(label)), text, strlen(text), width);
+    size_t length = strlen(label), blanks = strspn(label, " "), columns = columns_of(label, length);
+    bool below = columns > HANG && columns + LEAST_ROOM > width;
+    while (length > blanks && label[length - 1] == ' ')
+        length--;
+    if (below && columns_of(label, length) > width) { /* not even the label fits */
+        dbo_strbuf_repeat(out, " ", blanks);
+        wrap(out, blanks, HANG, label + blanks, length - blanks, width);
+        dbo_strbuf_repeat(out, " ", columns = HANG);
+    } else {
+        dbo_strbuf_add(out, label);
+    }
+    wrap(out, columns, below ? HANG : columns, text, strlen(text), width);
+}
+
+/* A word, with the value behind it if it is an option and both fit in `room` columns. */
+static size_t command_word(const char *text, size_t length, size_t room)
+{
+    const char *blank = memchr(text, ' ', length);
+    size_t bytes = blank ? (size_t)(blank - text) : length, both = bytes + 1;
+    if (!blank || strncmp(text, "--", 2) != 0 || text[both] == '-')
+        return bytes;
+    while (both < length && text[both] != ' ')
+        both++;
+    return columns_of(text, both) <= room ? both : bytes;
+}
+
+void dbo_wrap_command(dbo_strbuf *out, size_t indent, const char *command, size_t length,
+                      uint32_t width)
+{
+    size_t column = indent, begin = 2 * indent;
+    dbo_strbuf_repeat(out, " ", indent);
+    for (size_t at = 0, bytes; at < length; at += bytes + 1) {
+        bytes = command_word(command + at, length - at, width > begin ? width - begin : 0);
+        size_t columns = columns_of(command + at, bytes);
+        size_t behind = at + bytes < length ? 2 : 0; /* a line that is not the last ends in " \" */
+        if (at > 0 && column + 1 + columns + behind > width) {
+            dbo_strbuf_add(out, " \\\n");
+            dbo_strbuf_repeat(out, " ", begin);
+            column = begin;
+        } else if (at > 0) {
+            dbo_strbuf_add(out, " ");
+            column++;
+        }
+        dbo_text_clean(out, command + at, bytes);
+        column += columns;
+    }
+    dbo_strbuf_add(out, "\n");
+}
+
+/* Is it a command of dbo, perhaps behind a pipe? */
+static bool is_command(const char *line, size_t length)
+{
+    const char *found = strstr(line, "dbo ");
+    return found && found < line + length && (found == line || found[-1] == ' ');
 }
 
 void dbo_wrap_document(dbo_strbuf *out, const char *text, uint32_t width)
 {
     while (*text) {
-        size_t length = strcspn(text, "\n");
-        if (text[0] == ' ') {
+        size_t length = strcspn(text, "\n"), blanks = strspn(text, " ");
+        if (blanks == 0) {
+            wrap(out, 0, 0, text, length, width);
+        } else if (columns_of(text, length) <= width) {
             dbo_text_clean(out, text, length);
             dbo_strbuf_add(out, "\n");
+        } else if (is_command(text + blanks, length - blanks)) {
+            dbo_wrap_command(out, blanks, text + blanks, length - blanks, width);
         } else {
-            wrap(out, 0, text, length, width);
+            dbo_strbuf_repeat(out, " ", blanks);
+            wrap(out, blanks, blanks + HANG, text + blanks, length - blanks, width);
         }
         text += length + (text[length] == '\n');
     }

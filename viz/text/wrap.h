@@ -2,8 +2,10 @@
  *
  *     dbo_wrap(&out, "Batch    ", "decode, tokens a rank: 128", 80);   // a line or more
  *
- * Columns are characters. A word that is longer than a line is not broken. Texts come clean out of
- * here: what a terminal could take for a command is not passed on. No state.
+ * Columns are characters. No line is longer than the width, but for a path, which is kept whole: a
+ * word that no line can hold is broken, and where a label leaves too little room the text goes on
+ * below it. Texts come clean out of here: what a terminal could take for a command is not passed
+ * on. No state.
  */
 #ifndef DBO_APP_WRAP_H
 #define DBO_APP_WRAP_H
@@ -21,8 +23,13 @@ void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes);
  * blanks as the label has columns. Ends the last line. */
 void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t width);
 
-/* Appends a document: each of its lines is a paragraph, wrapped; those that begin with a blank
- * (examples, lists) are kept as they are. */
+/* Appends a command of `length` bytes, indented; where it is broken a shell goes on to read. */
+void dbo_wrap_command(dbo_strbuf *out, size_t indent, const char *command, size_t length,
+                      uint32_t width);
+
+/* Appends a document: each of its lines is a paragraph, wrapped. Those that begin with a blank
+ * (examples, lists) are kept as they are if they fit; if not, commands of dbo are broken as such,
+ * of others what is too much goes below. */
 void dbo_wrap_document(dbo_strbuf *out, const char *text, uint32_t width);
 
 #endif
