@@ -159,6 +159,18 @@ foreach(script blind blind_selftest)
   set_tests_properties(${script} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
 endforeach()
 
+# A dbo without lab/faults, as DBO_FAULTS=OFF builds it, which is the same but for them: what stands
+# in for them comes first, and so the linker takes nothing of theirs from the library.
+if(TARGET dbo AND DBO_FAULTS)
+  add_executable(dbo_no_faults app/main.c lab/no_faults.c)
+  target_link_libraries(dbo_no_faults PRIVATE dbo_options dbo_app)
+  target_include_directories(dbo_no_faults PRIVATE ${dbo_generated})
+  dbo_lend_core(dbo_no_faults)
+  add_test(NAME no_faults COMMAND sh tests/app/no_faults.sh . $<TARGET_FILE:dbo>
+           $<TARGET_FILE:dbo_no_faults> WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(no_faults PROPERTIES TIMEOUT ${dbo_test_timeout})
+endif()
+
 # What the documents show is what the program prints.
 if(TARGET dbo)
   add_test(NAME docs COMMAND sh tests/app/docs.sh check ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>

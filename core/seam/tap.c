@@ -2,8 +2,6 @@
  * costs a test and a call more than the bare slot. */
 #include "core/seam/tap.h"
 
-#include <string.h>
-
 static bool is_hooked(const dbo_tap *tap, dbo_tap_kind kind)
 {
     return (tap->hooked >> kind & 1u) != 0;
@@ -24,17 +22,23 @@ static dbo_status after(dbo_tap *tap, dbo_tap_call *call)
     return call->status;
 }
 
-/* A slot that can fail: hooks around it. */
-#define TAP(name, parameters, forward, tap_kind, ...)                  \
-    static dbo_status tap_##name parameters                            \
-    {                                                                  \
-        dbo_tap *tap = self;                                           \
-        if (!is_hooked(tap, DBO_TAP_##tap_kind))                       \
-            return tap->below.forward;                                 \
-        dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__}; \
-        if (before(tap, &call) == DBO_OK)                              \
-            call.status = tap->below.forward;                          \
-        return after(tap, &call);                                      \
+/* A slot that can fail. With hooks around it the call is written down, apart, so that without it is
+ * a jump. */
+#define TAP(name, parameters, arguments, forward, tap_kind, ...)         \
+    __attribute__((noinline)) static dbo_status hooked_##name parameters \
+    {                                                                    \
+        dbo_tap *tap = self;                                             \
+        dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__};   \
+        if (before(tap, &call) == DBO_OK)                                \
+            call.status = tap->below.forward;                            \
+        return after(tap, &call);                                        \
+    }                                                                    \
+    static dbo_status tap_##name parameters                              \
+    {                                                                    \
+        dbo_tap *tap = self;                                             \
+        if (is_hooked(tap, DBO_TAP_##tap_kind))                          \
+            return hooked_##name arguments;                              \
+        return tap->below.forward;                                       \
     }
 /* One that returns nothing: it cannot be refused. */
 #define TAP_VOID(name, parameters, forward, tap_kind, ...)             \
@@ -75,44 +79,44 @@ static dbo_status after(dbo_tap *tap, dbo_tap_call *call)
 TAP_SILENT(int64_t, now_ns, (void *self), host->now_ns(tap->below.host_self))
 TAP_SILENT(bool, cancelled, (void *self), host->cancelled(tap->below.host_self))
 
-TAP(stream_create, (void *self, const char *name, dbo_stream *out),
+TAP(stream_create, (void *self, const char *name, dbo_stream *out), (self, name, out),
     device->stream_create(tap->below.device_self, name, out),
     STREAM_CREATE, .in = name, .out = out)
-TAP(event_create, (void *self, dbo_event *out),
+TAP(event_create, (void *self, dbo_event *out), (self, out),
     device->event_create(tap->below.device_self, out), EVENT_CREATE, .out = out)
 TAP_VOID(event_destroy, (void *self, dbo_event event),
     device->event_destroy(tap->below.device_self, event), EVENT_DESTROY, .number = event)
-TAP(record, (void *self, dbo_event event, dbo_stream stream),
+TAP(record, (void *self, dbo_event event, dbo_stream stream), (self, event, stream),
     device->record(tap->below.device_self, event, stream),
     RECORD, .stream = stream, .number = event)
-TAP(wait, (void *self, dbo_stream stream, dbo_event event),
+TAP(wait, (void *self, dbo_stream stream, dbo_event event), (self, stream, event),
     device->wait(tap->below.device_self, stream, event),
     WAIT, .stream = stream, .number = event)
-TAP(launch, (void *self, dbo_stream stream, const dbo_op *op),
+TAP(launch, (void *self, dbo_stream stream, const dbo_op *op), (self, stream, op),
     device->launch(tap->below.device_self, stream, op), LAUNCH, .stream = stream, .in = op)
-TAP(event_query, (void *self, dbo_event event, bool *done),
+TAP(event_query, (void *self, dbo_event event, bool *done), (self, event, done),
     device->event_query(tap->below.device_self, event, done),
     EVENT_QUERY, .number = event, .out = done)
-TAP(host_wait, (void *self, dbo_event event),
+TAP(host_wait, (void *self, dbo_event event), (self, event),
     device->host_wait(tap->below.device_self, event), HOST_WAIT, .number = event)
-TAP(set_compute_sms, (void *self, uint32_t sms),
+TAP(set_compute_sms, (void *self, uint32_t sms), (self, sms),
     device->set_compute_sms(tap->below.device_self, sms), COMPUTE_SMS, .number = sms)
 TAP_SILENT(uint32_t, total_sms, (void *self), device->total_sms(tap->below.device_self))
 
-TAP(alloc, (void *self, uint64_t bytes, dbo_space space, uint64_t *address),
+TAP(alloc, (void *self, uint64_t bytes, dbo_space space, uint64_t *address), (self, bytes, space, address),
     mem->alloc(tap->below.mem_self, bytes, space, address),
     ALLOC, .number = (uint32_t)space, .bytes = bytes, .out = address)
 TAP_VOID(free, (void *self, uint64_t address),
     mem->free(tap->below.mem_self, address), FREE, .address = address)
 TAP_SILENT(void *, ptr, (void *self, uint64_t address), mem->ptr(tap->below.mem_self, address))
 
-TAP(begin, (void *self, dbo_stream stream),
+TAP(begin, (void *self, dbo_stream stream), (self, stream),
     graph->begin(tap->below.graph_self, stream), CAPTURE_BEGIN, .stream = stream)
 TAP_SILENT(bool, is_capturing, (void *self), graph->is_capturing(tap->below.graph_self))
-TAP(end, (void *self, dbo_graph *out),
+TAP(end, (void *self, dbo_graph *out), (self, out),
     graph->end(tap->below.graph_self, out), CAPTURE_END, .out = out)
 TAP_VOID(abandon, (void *self), graph->abandon(tap->below.graph_self), CAPTURE_ABANDON)
-TAP(replay, (void *self, dbo_graph graph, dbo_stream stream, uint32_t step),
+TAP(replay, (void *self, dbo_graph graph, dbo_stream stream, uint32_t step), (self, graph, stream, step),
     graph->replay(tap->below.graph_self, graph, stream, step),
     REPLAY, .stream = stream, .number = graph, .other = step)
 TAP_VOID(graph_destroy, (void *self, dbo_graph graph),
@@ -120,12 +124,12 @@ TAP_VOID(graph_destroy, (void *self, dbo_graph graph),
 
 TAP_VOID(caps, (void *self, dbo_a2a_caps *out), a2a->caps(tap->below.a2a_self, out),
     CAPS, .out = out)
-TAP(post, (void *self, const dbo_a2a_args *args, dbo_a2a_handle *out),
+TAP(post, (void *self, const dbo_a2a_args *args, dbo_a2a_handle *out), (self, args, out),
     a2a->post(tap->below.a2a_self, args, out),
     POST, .stream = args->stream, .in = args, .out = out)
-TAP(counts, (void *self, dbo_a2a_handle handle),
+TAP(counts, (void *self, dbo_a2a_handle handle), (self, handle),
     a2a->counts(tap->below.a2a_self, handle), COUNTS, .number = handle)
-TAP(finish, (void *self, dbo_a2a_handle handle, dbo_stream stream),
+TAP(finish, (void *self, dbo_a2a_handle handle, dbo_stream stream), (self, handle, stream),
     a2a->finish(tap->below.a2a_self, handle, stream),
     FINISH, .stream = stream, .number = handle)
 TAP_VOID(abort, (void *self), a2a->abort(tap->below.a2a_self), ABORT)
@@ -133,10 +137,10 @@ TAP_VOID(abort, (void *self), a2a->abort(tap->below.a2a_self), ABORT)
 TAP_SILENT(uint32_t, rank, (void *self), group->rank(tap->below.group_self))
 TAP_SILENT(uint32_t, size, (void *self), group->size(tap->below.group_self))
 TAP(exchange, (void *self, const char *tag, uint64_t sequence, const int32_t *column,
-               uint32_t rows, int32_t *matrix),
+               uint32_t rows, int32_t *matrix), (self, tag, sequence, column, rows, matrix),
     group->exchange(tap->below.group_self, tag, sequence, column, rows, matrix),
     EXCHANGE, .number = (uint32_t)sequence, .other = rows, .in = tag)
-TAP(barrier, (void *self), group->barrier(tap->below.group_self), BARRIER)
+TAP(barrier, (void *self), (self), group->barrier(tap->below.group_self), BARRIER)
 
 TAP_TRACE(mark, (void *self, const dbo_mark *mark), (tap->below.trace_self, mark),
     MARK, .in = mark)
@@ -165,11 +169,9 @@ static void tap_span(void *self, const dbo_span *span)
 static void tap_charge(void *self, dbo_charge kind, uint32_t count)
 {
     dbo_tap *tap = self;
-    dbo_tap_call call = {.kind = DBO_TAP_CHARGE, .number = (uint32_t)kind, .other = count};
-    before(tap, &call);
+    tap->charged[kind] += count;
     if (tap->below.host->charge)
         tap->below.host->charge(tap->below.host_self, kind, count);
-    after(tap, &call);
 }
 
 static uint32_t tap_set_sms(void *self, uint32_t sms)
@@ -189,18 +191,18 @@ static uint32_t tap_set_sms(void *self, uint32_t sms)
 static dbo_status tap_status(void *self, dbo_error *err)
 {
     dbo_tap *tap = self;
-    dbo_status status = tap->refusal.status;
+    dbo_status status = tap->refused;
     if (status == DBO_OK)
         return tap->below.device->status(tap->below.device_self, err);
-    if (err)
-        *err = tap->refusal;
-    memset(&tap->refusal, 0, sizeof tap->refusal);
-    return status;
+    tap->refused = DBO_OK;
+    return dbo_fail(err, status, tap->refused_hint, "%s", tap->refused_why);
 }
 
 dbo_status dbo_tap_refuse(dbo_tap *tap, dbo_status status, const char *hint, const char *sentence)
 {
-    return dbo_fail(&tap->refusal, status, hint, "%s", sentence);
+    tap->refused_hint = hint;
+    tap->refused_why = sentence;
+    return tap->refused = status;
 }
 
 /* ---- wrapping ---- */
@@ -224,7 +226,7 @@ static const dbo_graph_ops graph_table = {.begin = tap_begin,
                                           .replay = tap_replay,
                                           .destroy = tap_graph_destroy};
 
-typedef enum table { device, mem, graph, a2a, group, trace, host } table;
+typedef enum table { device, mem, graph, a2a, group, trace } table;
 
 /* A bit a table that has a hooked call. */
 static uint32_t hooked_tables(const dbo_tap *tap)
@@ -246,7 +248,7 @@ static void fill_tables(dbo_tap *tap)
     const dbo_seam *below = &tap->below;
     const dbo_trace_ops none = {0}, *traced = below->trace ? below->trace : &none;
     tap->host = (dbo_host_ops){.now_ns = tap_now_ns,
-                               .charge = is_hooked(tap, DBO_TAP_CHARGE) ? tap_charge : NULL,
+                               .charge = tap_charge,
                                .cancelled = below->host->cancelled ? tap_cancelled : NULL};
     if (below->a2a)
         tap->a2a = (dbo_a2a_ops){.caps = tap_caps,
@@ -287,7 +289,10 @@ void dbo_tap_wrap(dbo_tap *tap, const dbo_tap_hooks *hooks, void *self, dbo_seam
         tables |= 1u << device;
     if (!seam->trace)
         seam->trace = tables >> trace & 1u ? &tap->trace : NULL;
-    REPLACE(host, &tap->host)
+    if (hooks->counts_charges) {
+        seam->host = &tap->host;
+        seam->host_self = tap;
+    }
     REPLACE(device, &device_table)
     REPLACE(mem, &mem_table)
     REPLACE(graph, &graph_table)

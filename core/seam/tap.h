@@ -49,8 +49,7 @@
     X(TURN, trace, "dbo_turn_event", "its argument", "ubatch*", 0) \
     X(MARK, trace, "", "", "dbo_mark", 0)                          \
     X(MEMORY, trace, "", "", "dbo_memory_event", 0)                \
-    X(CAPS, a2a, "", "", 0, "dbo_a2a_caps")                        \
-    X(CHARGE, host, "dbo_charge", "count", 0, 0)
+    X(CAPS, a2a, "", "", 0, "dbo_a2a_caps")
 
 typedef enum dbo_tap_kind {
 #define DBO_TAP_ENUM(call, ...) DBO_TAP_##call,
@@ -82,15 +81,18 @@ typedef void (*dbo_tap_after_fn)(dbo_tap *tap, dbo_tap_call *call);
 typedef struct dbo_tap_hooks {
     dbo_tap_before_fn before[DBO_TAP_COUNT]; /* NULL: none */
     dbo_tap_after_fn after[DBO_TAP_COUNT];
+    bool counts_charges; /* the host's, which are many: they are only counted */
 } dbo_tap_hooks;
 
 struct dbo_tap {
     void *self;     /* the hooks' */
     dbo_seam below; /* as it was */
     const dbo_tap_hooks *hooks;
-    uint32_t hooked;   /* a bit a kind */
-    dbo_error refusal; /* dbo_tap_refuse's, until it is asked for */
-    dbo_host_ops host; /* the tables that have optional slots */
+    uint32_t hooked;    /* a bit a kind */
+    dbo_status refused; /* dbo_tap_refuse's, until it is asked for */
+    const char *refused_why, *refused_hint;
+    uint64_t charged[DBO_CHARGE_COUNT]; /* by dbo_charge, the counts so far */
+    dbo_host_ops host;                  /* the tables that have optional slots */
     dbo_a2a_ops a2a;
     dbo_group_ops group;
     dbo_trace_ops trace;
@@ -100,7 +102,7 @@ struct dbo_tap {
 void dbo_tap_wrap(dbo_tap *tap, const dbo_tap_hooks *hooks, void *self, dbo_seam *seam);
 
 /* For a hook before a call of the device or the all-to-all: the sentence that device->status will
- * give next. Returns `status`. */
+ * give next; borrowed. Returns `status`. */
 dbo_status dbo_tap_refuse(dbo_tap *tap, dbo_status status, const char *hint, const char *sentence);
 
 #endif

@@ -3,13 +3,7 @@
 #include "sim/cost.h"
 #include "sim/fabric.h"
 
-static dbo_status charge(dbo_tap *tap, dbo_tap_call *call)
-{
-    dbo_cost_probe *probe = tap->self;
-    probe->sums.charge_ns[call->number] +=
-        (int64_t)probe->hardware->host_ns[call->number] * call->other;
-    return DBO_OK;
-}
+#include <string.h>
 
 /* The share of an op's time in which its weights are read, at the memory's speed. */
 static double weight_ns(const dbo_hardware *hardware, const dbo_op_cost *cost)
@@ -69,11 +63,11 @@ static dbo_status post(dbo_tap *tap, dbo_tap_call *call)
     return DBO_OK;
 }
 
-static const dbo_tap_hooks hooks = {.before = {[DBO_TAP_CHARGE] = charge,
-                                               [DBO_TAP_LAUNCH] = launch,
-                                               [DBO_TAP_COMPUTE_SMS] = set_compute_sms,
-                                               [DBO_TAP_POST] = post},
-                                    .after = {[DBO_TAP_A2A_SMS] = set_comm_sms}};
+static const dbo_tap_hooks hooks = {
+    .before =
+        {[DBO_TAP_LAUNCH] = launch, [DBO_TAP_COMPUTE_SMS] = set_compute_sms, [DBO_TAP_POST] = post},
+    .after = {[DBO_TAP_A2A_SMS] = set_comm_sms},
+    .counts_charges = true};
 
 void dbo_cost_probe_wrap(dbo_cost_probe *probe, dbo_seam *seam, const dbo_hardware *hardware,
                          uint32_t ep_size, uint32_t gpus_per_node)
@@ -93,6 +87,13 @@ void dbo_cost_probe_reset(dbo_cost_probe *probe, bool keep_ops)
     probe->sums.sm_ns = keep_ops ? kept.sm_ns : 0;
     probe->sums.comm_ns = keep_ops ? kept.comm_ns : 0;
     probe->sums.vote_ns = 0; /* every group of several ranks votes, with DBO and without */
+    memset(probe->tap.charged, 0, sizeof probe->tap.charged);
+}
+
+dbo_cost_sums dbo_cost_probe_sums(const dbo_cost_probe *probe)
+{
+    dbo_cost_sums sums = probe->sums;
     for (uint32_t k = 0; k < DBO_CHARGE_COUNT; k++)
-        probe->sums.charge_ns[k] = 0;
+        sums.charge_ns[k] = (int64_t)probe->hardware->host_ns[k] * (int64_t)probe->tap.charged[k];
+    return sums;
 }

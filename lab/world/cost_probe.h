@@ -6,7 +6,7 @@
  *
  *     dbo_cost_probe_wrap(&probe, &seam, &hardware, ep_size, gpus_per_node);     then dbo_rank_init
  *     dbo_cost_probe_reset(&probe, false);                                       before each step
- *     ... probe.sums ...
+ *     dbo_cost_sums sums = dbo_cost_probe_sums(&probe);
  */
 #ifndef DBO_APP_COST_PROBE_H
 #define DBO_APP_COST_PROBE_H
@@ -20,7 +20,7 @@ typedef struct dbo_cost_probe {
     const dbo_hardware *hardware;
     uint32_t ep_size, gpus_per_node;
     uint32_t compute_sms, comm_sms;
-    dbo_cost_sums sums; /* since the last reset; op times also when captured */
+    dbo_cost_sums sums; /* since the last reset, but for charges; op times also when captured */
 } dbo_cost_probe;
 
 /* Puts the probe around *seam. It must live as long as the seam is used. */
@@ -28,5 +28,7 @@ void dbo_cost_probe_wrap(dbo_cost_probe *probe, dbo_seam *seam, const dbo_hardwa
                          uint32_t ep_size, uint32_t gpus_per_node);
 /* Starts over. `keep_ops`: a graph's launches are those of its capture. */
 void dbo_cost_probe_reset(dbo_cost_probe *probe, bool keep_ops);
+/* Since the last reset. */
+dbo_cost_sums dbo_cost_probe_sums(const dbo_cost_probe *probe);
 
 #endif

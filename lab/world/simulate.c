@@ -277,7 +277,7 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
     }
     DBO_TRY(copy_vote(s, out, err));
     copy_graphs(s, most, out);
-    out->sums = s->probes[most].sums;
+    out->sums = dbo_cost_probe_sums(&s->probes[most]);
     dbo_trace_rename_ranks(&out->trace, s->fold.first_rank); /* the machine knows classes only */
     *shown = s->fold.first_rank[most];
     return dbo_metrics_compute(&out->metrics, &out->trace, *shown, out->measured,

@@ -376,7 +376,7 @@ static void meet_after(dbo_tap *tap, dbo_tap_call *call)
 static void everything_is_forwarded(void **state)
 {
     (void)state;
-    dbo_tap_hooks all, one = {.after[DBO_TAP_FINISH] = meet_after};
+    dbo_tap_hooks all = {.counts_charges = true}, one = {.after[DBO_TAP_FINISH] = meet_after};
     dbo_tap tap, other;
     dbo_seam seam = machine();
     call_everything(&seam);
@@ -390,6 +390,8 @@ static void everything_is_forwarded(void **state)
     dbo_tap_wrap(&other, &one, met, &seam);
     call_everything(&seam);
     assert_string_equal(asked, everything);
+    assert_int_equal(tap.charged[DBO_CHARGE_HANDOFF], 3);
+    assert_int_equal(other.charged[DBO_CHARGE_HANDOFF], 0); /* it does not want to know */
     for (uint32_t i = 0; i < DBO_TAP_COUNT; i++)
         assert_int_equal(met[i], i == DBO_TAP_FINISH ? 1 + 16 + 16 : 1 + 16);
     /* a hook a kind: only that kind meets it, and the rest of its table passes */
@@ -418,8 +420,8 @@ static void what_is_missing_stays_missing(void **state)
                                                    [DBO_TAP_ALLOC] = meet_before,
                                                    [DBO_TAP_REPLAY] = meet_before,
                                                    [DBO_TAP_BARRIER] = meet_before}};
-    static const dbo_tap_hooks more = {
-        .before = {[DBO_TAP_CHARGE] = meet_before, [DBO_TAP_TURN] = meet_before}};
+    static const dbo_tap_hooks more = {.before = {[DBO_TAP_TURN] = meet_before},
+                                       .counts_charges = true};
     dbo_tap tap, second;
     dbo_seam seam = machine();
     seam.host = &bare_host;
@@ -437,10 +439,10 @@ static void what_is_missing_stays_missing(void **state)
     memset(met, 0, sizeof met);
     dbo_tap_wrap(&second, &more, met, &seam);
     assert_true(!seam.host->cancelled && !seam.trace->mark && !seam.trace->op_issued);
-    seam.host->charge(seam.host_self, DBO_CHARGE_STEP, 2);
+    seam.host->charge(seam.host_self, DBO_CHARGE_HANDOFF, 2);
     seam.trace->turn(seam.trace_self, DBO_TURN_EXIT, 1, 0);
     seam.trace->span(seam.trace_self, &(dbo_span){.start_ns = 1});
-    assert_int_equal(met[DBO_TAP_CHARGE], 1);
+    assert_int_equal(second.charged[DBO_CHARGE_HANDOFF], 2);
     assert_int_equal(met[DBO_TAP_TURN], 1);
     assert_string_equal(asked, "");
     seam.a2a = NULL; /* and a seam that has no all-to-all at all */
