@@ -134,6 +134,8 @@ void dbo_print_man_page(void)
     put_text(DBO_EXIT_DOC);
     puts(".SH ENVIRONMENT\n"
          ".TP\n.B DBO_LOG\nLevels of the log, as \\fB\\-\\-log\\fR takes them.\n"
+         ".TP\n.B DBO_BACKEND_PATH\nFolders, with : between them, where back ends are looked for "
+         "first.\n"
          ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/, hardware/, faults/ and scripts by name,\n"
          "searched before all others.\n"
          ".TP\n.B XDG_DATA_HOME, XDG_DATA_DIRS\nThe folders whose dbo/scripts is searched then.\n"

@@ -4,6 +4,7 @@
 #include "app/say/describe.h"
 #include "app/say/result_text.h"
 #include "app/show/stepper.h"
+#include "lab/world/backends.h"
 #include "lab/world/outcome.h"
 #include "viz/text/layers.h"
 #include "viz/text/wrap.h"
@@ -15,10 +16,16 @@
 typedef struct run_arguments {
     dbo_script_arguments script;
     dbo_cli_output json, trace;
+    const dbo_backend *backend; /* NULL: the simulator */
     dbo_layers layers;
     bool step;
     dbo_cli_number width;
 } run_arguments;
+
+static dbo_status take_backend(void *at, const char *text, dbo_error *err)
+{
+    return dbo_backend_find(text, at, err);
+}
 
 static dbo_status take_layers(void *at, const char *text, dbo_error *err)
 {
@@ -87,16 +94,19 @@ static dbo_status draw(const dbo_outcome *outcome, const dbo_layers *layers, dbo
     return dbo_text_timeline(text, runs, num_runs, style, err);
 }
 
-static dbo_status print_text(const dbo_outcome *outcome, const dbo_layers *layers,
+static dbo_status print_text(const run_arguments *arguments, const dbo_outcome *outcome,
                              dbo_text_style style, dbo_error *err)
 {
     dbo_strbuf text;
     dbo_strbuf_init(&text);
     dbo_experiment_describe(outcome->result.experiment, style.width, &text);
+    if (arguments->backend && !arguments->backend->simulated)
+        dbo_strbuf_printf(&text, "Ran on   the back end '%s': times are its own\n",
+                          arguments->backend->name);
     dbo_result_decision(&outcome->result, style.width, &text);
     dbo_result_memory(&outcome->result, style.width, &text);
     dbo_result_warnings(&outcome->result, style.width, &text);
-    dbo_status status = draw(outcome, layers, style, &text, err);
+    dbo_status status = draw(outcome, &arguments->layers, style, &text, err);
     if (status == DBO_OK) {
         dbo_strbuf_add(&text, "\n");
         dbo_result_print(&outcome->result, style, &text);
@@ -153,7 +163,7 @@ static dbo_status show(const dbo_cli *cli, run_arguments *arguments, const dbo_o
         DBO_TRY(dbo_step_through(outcome, layers, style, STDIN_FILENO, stdout, dbo_cli_interrupted,
                                  err));
     else if (!dbo_cli_document_on_stdout(cli))
-        DBO_TRY(print_text(outcome, layers, style, err));
+        DBO_TRY(print_text(arguments, outcome, style, err));
     if (arguments->json.path)
         DBO_TRY(write_json(outcome, &arguments->json.file, err));
     if (arguments->trace.path)
@@ -167,7 +177,8 @@ static int run_experiment(dbo_cli *cli, run_arguments *arguments, const dbo_expe
     dbo_error err = {0};
     dbo_outcome outcome;
     uint64_t fault_reached = 0;
-    const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted, .log = &cli->log};
+    const dbo_simulate_options options = {
+        .backend = arguments->backend, .cancelled = dbo_cli_interrupted, .log = &cli->log};
     if (dbo_layers_check(&arguments->layers, experiment->num_layers, &err) != DBO_OK ||
         dbo_cli_open_outputs(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
@@ -189,6 +200,7 @@ static int end_of_printing(const run_arguments *arguments)
     const char *option = arguments->json.path      ? "--json"
                          : arguments->trace.path   ? "--trace"
                          : arguments->step         ? "--step"
+                         : arguments->backend      ? "--backend"
                          : arguments->layers.given ? "--layers"
                                                    : NULL;
     dbo_error err = {0};
@@ -240,6 +252,12 @@ const dbo_command dbo_command_run = {
     .options =
         (const dbo_cli_option[]){
             DBO_SCRIPT_OPTIONS(run_arguments),
+            {"backend", "NAME", .kind = DBO_CLI_TAKEN, .take = take_backend,
+             .at = offsetof(run_arguments, backend), .example = "sim",
+             .help = "Run on the back end NAME: sim, or what libdbo_NAME.so gives, which is "
+                     "looked for in DBO_BACKEND_PATH, beside dbo, in ../lib/dbo, and where the "
+                     "system's loader looks",
+             .usual = "sim"},
             {"layers", "A:B", .kind = DBO_CLI_TAKEN, .take = take_layers,
              .at = offsetof(run_arguments, layers), .example = "4:5",
              .help = "Show the layers A to B, both included, on the timeline and in the trace; "
