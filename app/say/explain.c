@@ -1,8 +1,7 @@
-/* explain.c: terms out of all tables, found and wrapped (explain.h). */
+/* explain.c: terms out of all tables, found and wrapped (explain.h). What stands in no table of the
+ * code is in terms.txt. */
 #include "app/say/explain.h"
 
-#include "app/say/explain_screen.h"
-#include "app/say/explain_terms.h"
 #include "app/say/fault_text.h"
 #include "core/base/suggest.h"
 #include "core/decide/config.h"
@@ -21,18 +20,8 @@ typedef struct row {
     const char *name, *text;
 } row;
 
-static const row word_rows[] = {
-#define TERM_ROW(name, text) {name, text},
-    DBO_WORD_TERMS(TERM_ROW)};
-static const row rule_rows[] = {DBO_RULE_TERMS(TERM_ROW)};
-static const row screen_rows[] = {DBO_SCREEN_TERMS(TERM_ROW)};
-static const row code_rows[] = {DBO_CODE_TERMS(TERM_ROW)};
-static const row finding_rows[] = {DBO_FINDING_TERMS(TERM_ROW)};
-static const row experiment_rows[] = {DBO_EXPERIMENT_TERMS(TERM_ROW)};
-static const row batch_rows[] = {DBO_BATCH_TERMS(TERM_ROW)};
-static const row measure_rows[] = {DBO_MEASURE_TERMS(TERM_ROW)
-#undef TERM_ROW
-};
+#include "terms.inc" /* generated from terms.txt */
+
 static const row reason_rows[] = {
 #define TERM_ROW(enumerator, name, text) {name, text},
     DBO_VOTE_REASON_MAP(TERM_ROW)
@@ -55,17 +44,22 @@ static const row fault_rows[] = {
 #undef TERM_ROW
 };
 
-/* What is called `name` elsewhere, and the term that says what it is. */
-static const row alias_rows[] = {
-#define ALIAS(word, term)              {word, term},
+/* What is called `name` elsewhere, and the term that says what it is; terms.inc has more. */
+static const row figure_aliases[] = {
 #define METRIC_ALIAS(term, unit, word) {word, #term},
 #define COST_ALIAS(term, word)         {word, #term},
-    DBO_ALIAS_MAP(ALIAS) DBO_METRIC_MAP(METRIC_ALIAS) DBO_SPLIT_COST_MAP(COST_ALIAS)
+    DBO_METRIC_MAP(METRIC_ALIAS) DBO_SPLIT_COST_MAP(COST_ALIAS)
 #undef COST_ALIAS
 #undef METRIC_ALIAS
-#undef ALIAS
 };
-#define NUM_ALIASES (sizeof alias_rows / sizeof *alias_rows)
+#define NUM_WORD_ALIASES (sizeof word_aliases / sizeof *word_aliases)
+#define NUM_ALIASES      (NUM_WORD_ALIASES + sizeof figure_aliases / sizeof *figure_aliases)
+
+static const row *alias_at(size_t index)
+{
+    return index < NUM_WORD_ALIASES ? &word_aliases[index]
+                                    : &figure_aliases[index - NUM_WORD_ALIASES];
+}
 
 #define FAULT_SECTION "faults"
 
@@ -158,7 +152,7 @@ static bool means(const dbo_term *term, const char *word)
     if (is_same(term->name, word))
         return true;
     for (size_t i = 0; i < NUM_ALIASES; i++)
-        if (is_same(alias_rows[i].name, word) && is_same(alias_rows[i].text, term->name))
+        if (is_same(alias_at(i)->name, word) && is_same(alias_at(i)->text, term->name))
             return true;
     return false;
 }
@@ -326,7 +320,7 @@ static const char *nearest(const char *word)
     for (size_t i = 0; dbo_term_at(i, &term); i++)
         dbo_suggest_offer(&near, term.name);
     for (size_t i = 0; i < NUM_ALIASES; i++)
-        dbo_suggest_offer(&near, alias_rows[i].name);
+        dbo_suggest_offer(&near, alias_at(i)->name);
     for (size_t i = 0; i < NUM_SECTIONS; i++)
         dbo_suggest_offer(&near, sections[i].section);
     return near.nearest;
