@@ -7,6 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static const dbo_fault_text stories[DBO_FAULT_COUNT] = {
+#include "faults.inc" /* generated from faults.txt */
+};
+
+dbo_fault_text dbo_fault_text_of(dbo_fault_id id)
+{
+    return stories[id];
+}
+
 void dbo_fault_outcome_text(uint32_t outcome, dbo_strbuf *out)
 {
     static const char *const names[] = {"order", "rows", "time", "refused", "shown"};
