@@ -103,7 +103,8 @@ TAP(set_compute_sms, (void *self, uint32_t sms), (self, sms),
     device->set_compute_sms(tap->below.device_self, sms), COMPUTE_SMS, .number = sms)
 TAP_SILENT(uint32_t, total_sms, (void *self), device->total_sms(tap->below.device_self))
 
-TAP(alloc, (void *self, uint64_t bytes, dbo_space space, uint64_t *address), (self, bytes, space, address),
+TAP(alloc, (void *self, uint64_t bytes, dbo_space space, uint64_t *address),
+    (self, bytes, space, address),
     mem->alloc(tap->below.mem_self, bytes, space, address),
     ALLOC, .number = (uint32_t)space, .bytes = bytes, .out = address)
 TAP_VOID(free, (void *self, uint64_t address),
@@ -116,7 +117,8 @@ TAP_SILENT(bool, is_capturing, (void *self), graph->is_capturing(tap->below.grap
 TAP(end, (void *self, dbo_graph *out), (self, out),
     graph->end(tap->below.graph_self, out), CAPTURE_END, .out = out)
 TAP_VOID(abandon, (void *self), graph->abandon(tap->below.graph_self), CAPTURE_ABANDON)
-TAP(replay, (void *self, dbo_graph graph, dbo_stream stream, uint32_t step), (self, graph, stream, step),
+TAP(replay, (void *self, dbo_graph graph, dbo_stream stream, uint32_t step),
+    (self, graph, stream, step),
     graph->replay(tap->below.graph_self, graph, stream, step),
     REPLAY, .stream = stream, .number = graph, .other = step)
 TAP_VOID(graph_destroy, (void *self, dbo_graph graph),
