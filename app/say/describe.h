@@ -1,4 +1,7 @@
-/* describe.h: an experiment in four lines: model, cluster, batch, config. */
+/* describe.h: an experiment in four lines: model, cluster, batch, config.
+ *
+ *     dbo_experiment_describe(&experiment, 80, &text);    // "Model    DeepSeek-V3, 61 layers ..."
+ */
 #ifndef DBO_APP_DESCRIBE_H
 #define DBO_APP_DESCRIBE_H
 

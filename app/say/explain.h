@@ -6,6 +6,8 @@
  * come from their own tables, so that none can be missing. Case does not matter, nor does whether
  * words are joined by blanks, '-' or '_'; a word may be written as a screen writes it: "D₁ send",
  * "ubatch 0", "batch.num_tokens", "late-rank:rank=1". The name of a section is all of it.
+ *
+ *     DBO_TRY(dbo_explain("hand-off", 80, &text, err));    // DBO_INVALID names the nearest term
  */
 #ifndef DBO_APP_EXPLAIN_H
 #define DBO_APP_EXPLAIN_H

@@ -4,6 +4,9 @@
  * Each step waits for a key: on a terminal any key goes on and q ends; on anything else a line goes
  * on, and a line that begins with q ends, so that it can be driven by a pipe. The end of the input
  * ends it. The terminal is put back as it was, whatever happens.
+ *
+ *     dbo_layers all = {0};
+ *     DBO_TRY(dbo_step_through(&outcome, &all, style, STDIN_FILENO, stdout, cancelled, err));
  */
 #ifndef DBO_APP_STEPPER_H
 #define DBO_APP_STEPPER_H

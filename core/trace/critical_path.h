@@ -9,6 +9,9 @@
  * Host time and waiting for peers have no length. An edge that the trace contradicts (the later op
  * began before the earlier ended) is no dependency and is dropped, so the path never exceeds the
  * time from the first span to the last, and never falls short of the busiest stream.
+ *
+ *     int64_t path_ns;
+ *     DBO_TRY(dbo_critical_path(spans, num_spans, &path_ns, err));   // at most the step's length
  */
 #ifndef DBO_CRITICAL_PATH_H
 #define DBO_CRITICAL_PATH_H

@@ -6,6 +6,11 @@
  *     waiting   WAIT spans: a transfer has begun, but none of its bytes can move
  *
  * The one place that says what counts as what; metrics and timelines both stand on it.
+ *
+ *     dbo_times times;
+ *     DBO_TRY(dbo_times_init(&times, spans, num_spans, err));
+ *     int64_t hidden_ns = dbo_intervals_common_ns(&times.comm, &times.compute);
+ *     dbo_times_fini(&times);
  */
 #ifndef DBO_TIMES_H
 #define DBO_TIMES_H

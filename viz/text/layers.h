@@ -2,6 +2,11 @@
  *
  * Layers A to B, both included; "A" alone is one layer; ids start at 0. The experiment runs as it
  * is: the range says what is shown (`--set layers=N` runs fewer).
+ *
+ *     dbo_layers layers;
+ *     DBO_TRY(dbo_layers_parse("4:5", &layers, err));
+ *     if (dbo_layers_window(&layers, &trace, rank, step, &start_ns, &end_ns))
+ *         draw(start_ns, end_ns);
  */
 #ifndef DBO_APP_LAYERS_H
 #define DBO_APP_LAYERS_H

@@ -2,6 +2,10 @@
  *
  * A writer is the state of one process (a run and a rank) of the file. Events are opened with their
  * common members, get their own from the caller, and are closed.
+ *
+ *     dbo_tj_open(w, "waits", 'X', tid, span->start_ns);
+ *     dbo_tj_duration(w, span->start_ns, span->end_ns);
+ *     dbo_tj_close(w);
  */
 #ifndef DBO_VIZ_TRACE_JSON_IMPL_H
 #define DBO_VIZ_TRACE_JSON_IMPL_H
