@@ -4,6 +4,8 @@
 #include "core/base/strbuf.h"
 #include "tests/support/command.h"
 
+#include <pty.h>
+
 #define DECODE  DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-decode.lua"
 #define PREFILL DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-prefill.lua"
 
@@ -217,6 +219,55 @@ static void the_locale_decides(void **state)
         }
 }
 
+/* Runs a shell line on a terminal of so many columns; what it shows is in `printed`. */
+static void run_on_terminal(const char *line, unsigned short columns)
+{
+    const struct winsize size = {.ws_row = 24, .ws_col = columns};
+    char shell[1024];
+    int terminal = -1;
+    size_t length = 0;
+    pid_t child = forkpty(&terminal, NULL, NULL, &size);
+    assert_true(child >= 0);
+    if (child == 0) {
+        snprintf(shell, sizeof shell, "unset NO_COLOR; export TERM=xterm COLUMNS=200; %s", line);
+        execl("/bin/sh", "sh", "-c", shell, (char *)NULL);
+        _exit(127);
+    }
+    for (ssize_t got = 1; got > 0; length += got > 0 ? (size_t)got : 0)
+        got = read(terminal, printed + length, sizeof printed - 1 - length);
+    printed[length] = '\0';
+    close(terminal);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(length > 500);
+}
+
+static void terminals_have_colours_and_a_width(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *set, *option;
+        bool colours;
+    } cases[] = {{"", "", true},
+                 {"NO_COLOR=1", "", false},
+                 {"NO_COLOR=", "", true},
+                 {"TERM=dumb", "", false},
+                 {"NO_COLOR=1", "--color=always", true},
+                 {"", "--color=never", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "export LC_ALL=C %s; " DBO_PROGRAM " run " DECODE " %s",
+                 cases[i].set, cases[i].option);
+        run_on_terminal(line, 44);
+        if (cases[i].colours != (strchr(printed, '\033') != NULL))
+            fail_msg("%s %s: colours: %d", cases[i].set, cases[i].option, !cases[i].colours);
+        for (const char *at = printed; *at; at = next_line(at))
+            if (columns_of_line(at) > 45 && !is_quoted(at)) /* with the return of a terminal */
+                fail_msg("%.120s", at);
+    }
+    assert_int_equal(run("TERM=xterm dbo run " DECODE), 0); /* no terminal, no colours */
+    assert_null(strchr(printed, '\033'));
+}
+
 /* doctor names what there is code for. */
 static void doctor_promises_nothing(void **state)
 {
@@ -280,6 +331,7 @@ int main(void)
         cmocka_unit_test(ascii_is_everywhere),
         cmocka_unit_test(lines_fit_every_terminal),
         cmocka_unit_test(the_locale_decides),
+        cmocka_unit_test(terminals_have_colours_and_a_width),
         cmocka_unit_test(doctor_promises_nothing),
         cmocka_unit_test(what_show_writes_check_reads),
         cmocka_unit_test(what_is_no_number_is_nan),
