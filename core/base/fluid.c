@@ -1,42 +1,46 @@
-/* fluid.c: progressive filling. Each round some resource is full, or all go at full speed; whoever
- * uses a full one keeps its rate. So there are at most as many rounds as resources, and one. */
+/* fluid.c: progressive filling. Each round some resource is full, whose users stop there and take
+ * what they use out of what is left; or nothing is, and the others go at full speed. */
 #include "core/base/fluid.h"
 
-/* The rate at which those that still grow fill the resource. */
-static uint64_t filling_rate(const dbo_fluid *fluid, const bool *frozen, uint32_t resource)
-{
-    uint64_t growing = 0, used = 0;
-    uint64_t capacity = fluid->capacity.of[resource] * DBO_FLUID_FULL;
-    for (uint32_t i = 0; i < fluid->count; i++) {
-        const dbo_fluid_job *job = &fluid->jobs[i];
-        if (frozen[i])
-            used += job->demand.of[resource] * job->rate;
-        else
-            growing += job->demand.of[resource];
-    }
-    if (growing == 0)
-        return DBO_FLUID_FULL;
-    uint64_t rate = (capacity > used ? capacity - used : 0) / growing;
-    return rate < DBO_FLUID_FULL ? rate : DBO_FLUID_FULL;
-}
+#define RESOURCES DBO_FLUID_RESOURCES
 
 static void set_rates(dbo_fluid *fluid)
 {
-    bool frozen[DBO_FLUID_MAX_JOBS] = {false};
-    for (uint32_t round = 0; round <= DBO_FLUID_RESOURCES; round++) {
-        uint64_t rates[DBO_FLUID_RESOURCES], rate = DBO_FLUID_FULL;
-        for (uint32_t k = 0; k < DBO_FLUID_RESOURCES; k++) {
-            rates[k] = filling_rate(fluid, frozen, k);
+    uint64_t growing[RESOURCES], left[RESOURCES],
+        rates[RESOURCES]; /* asked for by those who grow */
+    bool stopped[DBO_FLUID_MAX_JOBS] = {false};
+    uint32_t num_growing = fluid->count;
+    for (uint32_t k = 0; k < RESOURCES; k++) {
+        growing[k] = fluid->asked.of[k];
+        left[k] = fluid->capacity.of[k] << DBO_FLUID_RATE_BITS;
+    }
+    while (num_growing > 0) {
+        uint64_t rate = DBO_FLUID_FULL;
+        for (uint32_t k = 0; k < RESOURCES; k++) {
+            bool fits = growing[k] << DBO_FLUID_RATE_BITS <= left[k];
+            rates[k] = fits ? DBO_FLUID_FULL : left[k] / growing[k];
             rate = rates[k] < rate ? rates[k] : rate;
         }
         for (uint32_t i = 0; i < fluid->count; i++)
-            if (!frozen[i])
+            if (!stopped[i])
                 fluid->jobs[i].rate = (uint32_t)(rate > 0 ? rate : 1);
         if (rate == DBO_FLUID_FULL)
             return;
-        for (uint32_t i = 0; i < fluid->count; i++)
-            for (uint32_t k = 0; k < DBO_FLUID_RESOURCES; k++)
-                frozen[i] = frozen[i] || (rates[k] == rate && fluid->jobs[i].demand.of[k] > 0);
+        for (uint32_t i = 0; i < fluid->count; i++) {
+            const dbo_fluid_job *job = &fluid->jobs[i];
+            bool stops = false;
+            for (uint32_t k = 0; k < RESOURCES; k++)
+                stops = stops || (rates[k] == rate && job->demand.of[k] > 0);
+            if (stopped[i] || !stops)
+                continue;
+            stopped[i] = true;
+            num_growing--;
+            for (uint32_t k = 0; k < RESOURCES; k++) {
+                uint64_t used = job->demand.of[k] * job->rate;
+                growing[k] -= job->demand.of[k];
+                left[k] -= used < left[k] ? used : left[k];
+            }
+        }
     }
 }
 
@@ -44,7 +48,9 @@ static void advance(dbo_fluid *fluid, int64_t now_ns)
 {
     uint64_t elapsed = (uint64_t)(now_ns - fluid->now_ns);
     fluid->now_ns = now_ns;
-    for (uint32_t i = 0; i < fluid->count && elapsed > 0; i++) {
+    if (elapsed == 0)
+        return;
+    for (uint32_t i = 0; i < fluid->count; i++) {
         dbo_fluid_job *job = &fluid->jobs[i];
         uint64_t done = elapsed * job->rate;
         if (job->left != UINT64_MAX)
@@ -72,12 +78,14 @@ bool dbo_fluid_begin(dbo_fluid *fluid, int64_t now_ns, uint32_t who, dbo_fluid_d
     if (i == DBO_FLUID_MAX_JOBS)
         return false;
     advance(fluid, now_ns);
+    dbo_fluid_job *job = &fluid->jobs[i];
+    for (uint32_t k = 0; k < RESOURCES; k++)
+        fluid->asked.of[k] += demand.of[k] - (i < fluid->count ? job->demand.of[k] : 0);
     fluid->count += i == fluid->count;
-    fluid->jobs[i] = (dbo_fluid_job){.who = who,
-                                     .demand = demand,
-                                     .left = work_ns == DBO_FLUID_ENDLESS
-                                                 ? UINT64_MAX
-                                                 : (uint64_t)work_ns << DBO_FLUID_RATE_BITS};
+    job->who = who;
+    job->demand = demand;
+    job->left =
+        work_ns == DBO_FLUID_ENDLESS ? UINT64_MAX : (uint64_t)work_ns << DBO_FLUID_RATE_BITS;
     set_rates(fluid);
     return true;
 }
@@ -88,6 +96,8 @@ void dbo_fluid_end(dbo_fluid *fluid, int64_t now_ns, uint32_t who)
     if (i == fluid->count)
         return;
     advance(fluid, now_ns);
+    for (uint32_t k = 0; k < RESOURCES; k++)
+        fluid->asked.of[k] -= fluid->jobs[i].demand.of[k];
     for (fluid->count--; i < fluid->count; i++)
         fluid->jobs[i] = fluid->jobs[i + 1];
     set_rates(fluid);

@@ -40,8 +40,8 @@ typedef struct dbo_fluid_job {
 } dbo_fluid_job;
 
 typedef struct dbo_fluid {
-    dbo_fluid_demand capacity;
-    int64_t now_ns; /* of the last change */
+    dbo_fluid_demand capacity, asked; /* asked: by all jobs together */
+    int64_t now_ns;                   /* of the last change */
     uint32_t count;
     dbo_fluid_job jobs[DBO_FLUID_MAX_JOBS]; /* in the order of their beginning */
 } dbo_fluid;
