@@ -8,13 +8,14 @@
 
 #include "app/io/keyboard.h"
 #include "core/base/strbuf.h"
+#include "core/base/vec.h"
 #include "viz/text/view.h"
 #include "viz/text/wrap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SHOWN_TURNS  8u /* whose ops the timeline covers */
+#define SHOWN_TURNS 8u /* whose ops the timeline covers */
 
 typedef struct turn {
     uint64_t first_mark, end_mark; /* issues with first < marks <= end are its */
@@ -30,8 +31,7 @@ typedef struct stepper {
     const dbo_trace *trace;
     uint32_t rank, measured;
     uint32_t step, num_ubatches; /* `step`: whose turns are shown */
-    turn *turns;
-    uint32_t num_turns, cap_turns;
+    DBO_VEC(turn) turns;
     issued *issues; /* by key */
     uint64_t num_issues;
     dbo_text_style style;
@@ -63,16 +63,7 @@ static bool find_step(stepper *s)
 
 static dbo_status add_turn(stepper *s, const turn *one, dbo_error *err)
 {
-    if (s->num_turns == s->cap_turns) {
-        uint32_t larger = s->cap_turns > 0 ? 2 * s->cap_turns : 64;
-        turn *grown = realloc(s->turns, larger * sizeof *grown);
-        if (!grown)
-            return dbo_fail_memory(err, "the turns");
-        s->turns = grown;
-        s->cap_turns = larger;
-    }
-    s->turns[s->num_turns++] = *one;
-    return DBO_OK;
+    return DBO_VEC_PUSH(&s->turns, *one) == DBO_OK ? DBO_OK : dbo_fail_memory(err, "the turns");
 }
 
 static dbo_status find_turns(stepper *s, dbo_error *err)
@@ -81,8 +72,8 @@ static dbo_status find_turns(stepper *s, dbo_error *err)
         const dbo_mark *mark = dbo_trace_mark(s->trace, i);
         if (!is_turn(mark, s->rank, s->step))
             continue;
-        if (s->num_turns > 0 && s->turns[s->num_turns - 1].end_mark == UINT64_MAX)
-            s->turns[s->num_turns - 1].end_mark = i;
+        if (s->turns.count > 0 && s->turns.items[s->turns.count - 1].end_mark == UINT64_MAX)
+            s->turns.items[s->turns.count - 1].end_mark = i;
         if (mark->ubatch == DBO_MARK_MAIN)
             continue; /* the runner again: all ubatches have ended */
         const turn one = {.first_mark = i, .end_mark = UINT64_MAX, .ubatch = mark->ubatch};
@@ -121,9 +112,9 @@ static dbo_status index_issues(stepper *s, dbo_error *err)
     uint32_t at = 0;
     for (uint64_t i = 0; i < s->trace->num_issues; i++) {
         const dbo_issue *issue = dbo_trace_issue(s->trace, i);
-        while (at < s->num_turns && issue->marks > s->turns[at].end_mark)
+        while (at < s->turns.count && issue->marks > s->turns.items[at].end_mark)
             at++;
-        if (at < s->num_turns && in_turn(s, issue, &s->turns[at]))
+        if (at < s->turns.count && in_turn(s, issue, &s->turns.items[at]))
             s->issues[s->num_issues++] =
                 (issued){.key = key_of(issue->id, issue->part), .turn = at};
     }
@@ -188,10 +179,10 @@ static void find_layers(const stepper *s, const turn *t, uint32_t *first, uint32
 
 static void add_turn_text(stepper *s, uint32_t number)
 {
-    const turn *t = &s->turns[number];
+    const turn *t = &s->turns.items[number];
     uint32_t first, last;
     find_layers(s, t, &first, &last);
-    dbo_strbuf_printf(&s->turn, "turn %u of %u: ubatch %u", number + 1, s->num_turns, t->ubatch);
+    dbo_strbuf_printf(&s->turn, "turn %u of %u: ubatch %u", number + 1, s->turns.count, t->ubatch);
     if (first < last)
         dbo_strbuf_printf(&s->turn, ", layers %u to %u\n", first, last);
     else if (first == last)
@@ -200,8 +191,9 @@ static void add_turn_text(stepper *s, uint32_t number)
         dbo_strbuf_add(&s->turn, ", issues nothing\n");
     for (uint32_t stream = 0; stream < DBO_MAX_STREAMS; stream++)
         add_stream(s, t, stream);
-    if (number + 1 < s->num_turns)
-        dbo_strbuf_printf(&s->turn, "  hands over to ubatch %u\n", s->turns[number + 1].ubatch);
+    if (number + 1 < s->turns.count)
+        dbo_strbuf_printf(&s->turn, "  hands over to ubatch %u\n",
+                          s->turns.items[number + 1].ubatch);
     else
         dbo_strbuf_add(&s->turn, "  was the last: all ubatches have ended\n");
     dbo_wrap_document(&s->text, dbo_strbuf_text(&s->turn), s->style.width);
@@ -250,9 +242,9 @@ static bool next_step(dbo_keyboard *k, bool (*cancelled)(void *unused))
 static dbo_status show_turns(stepper *s, const dbo_layers *layers, dbo_keyboard *k, FILE *out,
                              bool (*cancelled)(void *unused), dbo_error *err)
 {
-    for (uint32_t number = 0; number < s->num_turns; number++) {
+    for (uint32_t number = 0; number < s->turns.count; number++) {
         uint32_t first, last;
-        find_layers(s, &s->turns[number], &first, &last);
+        find_layers(s, &s->turns.items[number], &first, &last);
         if (layers->given && (first > layers->last || last < layers->first))
             continue;
         add_turn_text(s, number);
@@ -264,7 +256,7 @@ static dbo_status show_turns(stepper *s, const dbo_layers *layers, dbo_keyboard 
         fputs(dbo_strbuf_text(&s->text), out);
         (void)fflush(out);
         dbo_strbuf_clear(&s->text);
-        if (ferror(out) || (number + 1 < s->num_turns && !next_step(k, cancelled)))
+        if (ferror(out) || (number + 1 < s->turns.count && !next_step(k, cancelled)))
             break;
     }
     if (cancelled && cancelled(NULL))
@@ -302,7 +294,7 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
     }
     dbo_strbuf_fini(&s.turn);
     dbo_strbuf_fini(&s.text);
-    free(s.turns);
+    DBO_VEC_FINI(&s.turns);
     free(s.issues);
     return status;
 }

@@ -17,7 +17,7 @@ dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size)
     if (larger > UINT32_MAX || __builtin_mul_overflow((size_t)larger, size, &bytes))
         return DBO_NO_MEMORY;
     memcpy(&items, at, sizeof items); /* a pointer to items of any type */
-    items = realloc(items, bytes);
+    items = realloc(items, bytes ? bytes : 1);
     if (!items)
         return DBO_NO_MEMORY;
     memcpy(at, &items, sizeof items);

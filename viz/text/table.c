@@ -1,6 +1,7 @@
 /* table.c: storage, alignment, CSV (table.h). */
 #include "viz/text/table.h"
 
+#include "core/base/vec.h"
 #include "viz/text/wrap.h"
 
 #include <math.h>
@@ -53,15 +54,9 @@ dbo_status dbo_table_add_row(dbo_table *table, dbo_error *err)
 {
     if (table->num_rows == DBO_TABLE_MAX_ROWS)
         return dbo_fail(err, DBO_LIMIT, NULL, "a table has at most %u rows", DBO_TABLE_MAX_ROWS);
-    if (table->num_rows == table->cap_rows) {
-        uint32_t larger = table->cap_rows ? table->cap_rows * 2 : 16;
-        dbo_cell *grown =
-            realloc(table->cells, (size_t)larger * table->num_columns * sizeof *grown + 1);
-        if (!grown)
-            return dbo_fail_memory(err, "a table");
-        table->cells = grown;
-        table->cap_rows = larger;
-    }
+    if (dbo_vec_grow(&table->cells, &table->cap_rows, (uint64_t)table->num_rows + 1,
+                     table->num_columns * sizeof *table->cells) != DBO_OK)
+        return dbo_fail_memory(err, "a table");
     size_t at = (size_t)table->num_rows++ * table->num_columns;
     for (uint32_t c = 0; c < table->num_columns; c++)
         table->cells[at + c] = (dbo_cell){0};

@@ -5,6 +5,7 @@
  */
 #include "viz/text/view.h"
 
+#include "core/base/vec.h"
 #include "core/trace/times.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 typedef struct gathering {
     dbo_view *view;
     const dbo_trace *trace;
-    size_t cap;
+    uint32_t cap;
     uint8_t lane_of_stream[256];
 } gathering;
 
@@ -25,14 +26,8 @@ static dbo_status add_box(gathering *g, const dbo_box *box, dbo_error *err)
     dbo_view *view = g->view;
     if (box->end_ns <= view->start_ns || box->start_ns >= view->end_ns)
         return DBO_OK;
-    if (view->num_boxes == g->cap) {
-        size_t cap = g->cap == 0 ? 256 : g->cap * 2;
-        dbo_box *boxes = realloc(view->boxes, cap * sizeof *boxes);
-        if (boxes == NULL)
-            return dbo_fail_memory(err, "the boxes of a timeline");
-        view->boxes = boxes;
-        g->cap = cap;
-    }
+    if (dbo_vec_grow(&view->boxes, &g->cap, view->num_boxes + 1, sizeof *view->boxes) != DBO_OK)
+        return dbo_fail_memory(err, "the boxes of a timeline");
     view->boxes[view->num_boxes++] = *box;
     return DBO_OK;
 }
