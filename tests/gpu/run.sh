@@ -63,6 +63,8 @@ cmake --build "$build" >"$work/build" 2>&1 || {
 say "built in $(($(date +%s) - begin)) s"
 
 begin=$(date +%s)
+loads=0
+"$build/dbo_gpu_loads" || loads=1
 cases --single "$@"
 if start_mps; then
     say "MPS started"
@@ -72,7 +74,7 @@ fi
 cases --several "$@"
 
 say "ran for $(($(date +%s) - begin)) s"
-awk '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped, [0-9]+ not there yet$/ {
+awk -v f="$loads" '/^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped, [0-9]+ not there yet$/ {
          p += $1; f += $3; s += $5; n += $7; runs++
      }
      END {
