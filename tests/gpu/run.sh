@@ -25,7 +25,7 @@ trap 'exit 2' HUP INT TERM
 
 configure() {
     cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDBO_GPU=ON -DDBO_APP=OFF \
-        -DDBO_FIBER="$1" >"$work/configure" 2>&1
+        -DDBO_FIBER="$1" >"$work/configure.log" 2>&1
 }
 
 say() {
@@ -53,11 +53,11 @@ nvcc --version 2>/dev/null | grep release || say "no nvcc"
 
 begin=$(date +%s)
 configure fcontext || configure ucontext || {
-    cat "$work/configure"
+    cat "$work/configure.log"
     exit 2
 }
-cmake --build "$build" >"$work/build" 2>&1 || {
-    tail -n 60 "$work/build"
+cmake --build "$build" >"$work/build.log" 2>&1 || {
+    tail -n 60 "$work/build.log"
     exit 2
 }
 say "built in $(($(date +%s) - begin)) s"
