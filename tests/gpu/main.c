@@ -325,6 +325,7 @@ static void find_gpus(gpu_facts *facts)
     }
     waitpid(child, NULL, 0);
     printf("cuda: %s; fibers: %s\n", facts->text, dbo_fiber_backend());
+    fflush(stdout); /* or each fork would say it again */
 }
 
 static int run_all(const options *o)
