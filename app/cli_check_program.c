@@ -87,34 +87,18 @@ static dbo_status check(const dbo_cli *cli, const check_arguments *arguments,
     return print(cli, arguments, &file->program, findings, err);
 }
 
-/* `self`: the path. */
-static void warn(void *self, const char *sentence)
-{
-    const char *path = self;
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
-    dbo_text_clean(&line, path, strlen(path));
-    dbo_strbuf_add(&line, " ");
-    dbo_text_clean(&line, sentence, strlen(sentence));
-    fprintf(stderr, "dbo: warning: %s\n", dbo_strbuf_text(&line));
-    dbo_strbuf_fini(&line);
-}
-
 static dbo_status read_program(const char *path, dbo_program_file *file, dbo_error *err)
 {
     dbo_json *document;
-    char name[256];
-    const dbo_json_limits limits = {.cancelled = dbo_cli_interrupted};
-    const dbo_program_reading reading = {
-        .cancelled = dbo_cli_interrupted, .warn = warn, .self = name};
-    snprintf(name, sizeof name, "%s", strcmp(path, "-") == 0 ? "stdin" : path);
+    const dbo_json_options options = {.cancelled = dbo_cli_interrupted};
     if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
         return dbo_fail(err, DBO_IO, NULL, "cannot read %.200s: %s", path, strerror(errno));
-    DBO_TRY(dbo_json_read_file(&document, path, &limits, err));
-    dbo_status status = dbo_program_json_read_for(dbo_json_root(document), &reading, file, err);
+    DBO_TRY(dbo_json_read_file(&document, path, &options, err));
+    dbo_status status =
+        dbo_program_json_read(dbo_json_root(document), dbo_cli_interrupted, file, err);
     dbo_json_destroy(document);
     if (status != DBO_OK)
-        dbo_error_prefix(err, "%s", name);
+        dbo_error_at(err, strcmp(path, "-") == 0 ? "stdin" : path, 0);
     return status;
 }
 

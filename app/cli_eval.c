@@ -21,8 +21,7 @@ static dbo_status print_results(const eval_arguments *arguments, const dbo_json 
     dbo_status status =
         dbo_eval(dbo_eval_kind_name(arguments->kind), dbo_json_root(doc), &options, &out, err);
     if (status != DBO_OK)
-        return dbo_error_prefix(err, "%s",
-                                strcmp(arguments->path, "-") == 0 ? "stdin" : arguments->path);
+        return status;
     status = dbo_json_writer_finish(&out, err);
     return status == DBO_IO ? DBO_OK : status; /* dbo_cli_end says what stdout suffered */
 }

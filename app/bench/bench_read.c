@@ -8,7 +8,6 @@
  * the nanosecond.
  */
 #include "app/bench/bench_model.h"
-#include "core/base/suggest.h"
 #include "core/base/units.h"
 #include "lab/files/json.h"
 
@@ -27,52 +26,24 @@ uint32_t dbo_bench_op_of_name(const char *name)
     return i;
 }
 
-static dbo_status check_object(const dbo_json_value *value, const char *what,
-                               const char *const *keys, size_t num_keys, dbo_error *err)
-{
-    if (dbo_json_type_of(value) != DBO_JSON_OBJECT)
-        return dbo_json_fail(err, value, NULL, "%s must be an object, not %s", what,
-                             dbo_json_type_name(dbo_json_type_of(value)));
-    return dbo_json_check_keys(value, keys, num_keys, err);
-}
-
 static dbo_status need_op(const dbo_json_value *object, const char *key, uint32_t *out,
                           dbo_error *err)
 {
-    const char *name;
-    DBO_TRY(dbo_json_need_string(object, key, &name, err));
-    *out = dbo_bench_op_of_name(name);
-    if (*out < DBO_BENCH_OPS)
-        return DBO_OK;
-    char hint[128];
-    dbo_suggestion near = dbo_suggest_begin(name);
-    for (uint32_t i = 0; i < DBO_BENCH_OPS; i++)
-        dbo_suggest_offer(&near, op_names[i]);
-    return dbo_json_fail(err, dbo_json_get(object, key), dbo_suggest_hint(&near, hint, sizeof hint),
-                         "%s is \"%.40s\"; ops are c0 to c5, x0 and x1", key, name);
-}
-
-static dbo_status opt_u32(const dbo_json_value *object, const char *key, int64_t min, int64_t max,
-                          uint32_t *out, dbo_error *err)
-{
-    int64_t value = *out;
-    DBO_TRY(dbo_json_opt_int(object, key, min, max, &value, err));
-    *out = (uint32_t)value;
-    return DBO_OK;
+    return dbo_json_need_word(object, key, "op", op_names, DBO_BENCH_OPS, out, err);
 }
 
 static dbo_status read_ranks(dbo_bench_model *model, const dbo_json_value *root, dbo_error *err)
 {
-    const dbo_json_value *array = NULL;
+    dbo_json_value array;
     int32_t ranks[DBO_BENCH_MAX_RANKS];
-    DBO_TRY(dbo_json_opt_array(root, "ranks", &array, err));
-    if (!array)
+    DBO_TRY(dbo_json_opt(root, "ranks", DBO_JSON_ARRAY, &array, err));
+    if (!array.node)
         return DBO_OK;
-    size_t count = dbo_json_count(array);
+    size_t count = dbo_json_count(&array);
     if (count < 1 || count > DBO_BENCH_MAX_RANKS)
-        return dbo_json_fail(err, array, NULL, "ranks has %zu entries; it must have 1 to %d", count,
+        return dbo_json_fail(err, &array, NULL, "has %zu entries; it must have 1 to %d", count,
                              DBO_BENCH_MAX_RANKS);
-    DBO_TRY(dbo_json_array_int32(array, "ranks", 1, DBO_MAX_RANKS, ranks, err));
+    DBO_TRY(dbo_json_int32s(&array, 1, DBO_MAX_RANKS, ranks, err));
     model->num_ranks = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
         model->ranks[i] = (uint32_t)ranks[i];
@@ -81,14 +52,14 @@ static dbo_status read_ranks(dbo_bench_model *model, const dbo_json_value *root,
 
 static dbo_status read_durations(dbo_bench_model *model, const dbo_json_value *root, dbo_error *err)
 {
-    const dbo_json_value *object = NULL;
-    DBO_TRY(dbo_json_opt_object(root, "dur_us", &object, err));
-    if (!object)
+    dbo_json_value object;
+    DBO_TRY(dbo_json_opt(root, "dur_us", DBO_JSON_OBJECT, &object, err));
+    if (!object.node)
         return DBO_OK;
-    DBO_TRY(dbo_json_check_keys(object, op_names, DBO_BENCH_OPS, err));
+    DBO_TRY(dbo_json_check_keys(&object, op_names, DBO_BENCH_OPS, err));
     for (uint32_t op = 0; op < DBO_BENCH_OPS; op++) {
         double us = dbo_us_from_ns(model->dur_ns[op]);
-        DBO_TRY(dbo_json_opt_double(object, op_names[op], 0, MAX_DUR_US, &us, err));
+        DBO_TRY(dbo_json_opt_double(&object, op_names[op], 0, MAX_DUR_US, &us, err));
         model->dur_ns[op] = dbo_ns_from_us(us);
     }
     return DBO_OK;
@@ -97,30 +68,30 @@ static dbo_status read_durations(dbo_bench_model *model, const dbo_json_value *r
 static dbo_status read_imbalance(dbo_bench_model *model, const dbo_json_value *root, dbo_error *err)
 {
     static const char *const keys[] = {"op", "mul", "mod"};
-    const dbo_json_value *value = dbo_json_get(root, "imbalance");
-    if (!value)
+    dbo_json_value value = dbo_json_get(root, "imbalance");
+    if (!value.node)
         return DBO_OK;
-    if (dbo_json_is_null(value)) {
+    if (dbo_json_is_null(&value)) {
         model->imbalance_mod = 0;
         return DBO_OK;
     }
-    DBO_TRY(check_object(value, "imbalance", keys, 3, err));
-    if (dbo_json_get(value, "op"))
-        DBO_TRY(need_op(value, "op", &model->imbalanced_op, err));
-    DBO_TRY(opt_u32(value, "mul", 0, MAX_FACTOR, &model->imbalance_mul, err));
-    return opt_u32(value, "mod", 0, MAX_FACTOR, &model->imbalance_mod, err);
+    DBO_TRY(dbo_json_check_keys(&value, keys, 3, err));
+    if (dbo_json_has(&value, "op"))
+        DBO_TRY(need_op(&value, "op", &model->imbalanced_op, err));
+    DBO_TRY(dbo_json_opt_uint32(&value, "mul", 0, MAX_FACTOR, &model->imbalance_mul, err));
+    return dbo_json_opt_uint32(&value, "mod", 0, MAX_FACTOR, &model->imbalance_mod, err);
 }
 
 static dbo_status read_dep(dbo_bench_dep *dep, const dbo_json_value *value, dbo_error *err)
 {
     static const char *const keys[] = {"from", "from_mb", "to", "to_mb", "layer_delta"};
     uint32_t from, to, from_mb = 0, to_mb = 0, delta = 0;
-    DBO_TRY(check_object(value, "a dependency", keys, 5, err));
+    DBO_TRY(dbo_json_check_keys(value, keys, 5, err));
     DBO_TRY(need_op(value, "from", &from, err));
     DBO_TRY(need_op(value, "to", &to, err));
-    DBO_TRY(opt_u32(value, "from_mb", 0, 1, &from_mb, err));
-    DBO_TRY(opt_u32(value, "to_mb", 0, 1, &to_mb, err));
-    DBO_TRY(opt_u32(value, "layer_delta", 0, DBO_BENCH_MAX_DELTA, &delta, err));
+    DBO_TRY(dbo_json_opt_uint32(value, "from_mb", 0, 1, &from_mb, err));
+    DBO_TRY(dbo_json_opt_uint32(value, "to_mb", 0, 1, &to_mb, err));
+    DBO_TRY(dbo_json_opt_uint32(value, "layer_delta", 0, DBO_BENCH_MAX_DELTA, &delta, err));
     *dep = (dbo_bench_dep){.from = (uint8_t)from,
                            .from_mb = (uint8_t)from_mb,
                            .to = (uint8_t)to,
@@ -131,14 +102,16 @@ static dbo_status read_dep(dbo_bench_dep *dep, const dbo_json_value *value, dbo_
 
 static dbo_status read_deps(dbo_bench_model *model, const dbo_json_value *root, dbo_error *err)
 {
-    const dbo_json_value *array = NULL;
-    DBO_TRY(dbo_json_opt_array(root, "extra_deps", &array, err));
-    size_t count = dbo_json_count(array);
+    dbo_json_value array;
+    DBO_TRY(dbo_json_opt(root, "extra_deps", DBO_JSON_ARRAY, &array, err));
+    size_t count = dbo_json_count(&array);
     if (count > DBO_BENCH_MAX_DEPS)
-        return dbo_json_fail(err, array, NULL, "extra_deps has %zu entries; it may have %d", count,
+        return dbo_json_fail(err, &array, NULL, "has %zu entries; it may have %d", count,
                              DBO_BENCH_MAX_DEPS);
-    for (size_t i = 0; i < count; i++)
-        DBO_TRY(read_dep(&model->deps[i], dbo_json_at(array, i), err));
+    for (size_t i = 0; i < count; i++) {
+        dbo_json_value dep = dbo_json_at(&array, i);
+        DBO_TRY(read_dep(&model->deps[i], &dep, err));
+    }
     model->num_deps = (uint32_t)count;
     return DBO_OK;
 }
@@ -146,9 +119,9 @@ static dbo_status read_deps(dbo_bench_model *model, const dbo_json_value *root, 
 static dbo_status read_root(dbo_bench_model *model, const dbo_json_value *root, dbo_error *err)
 {
     static const char *const keys[] = {"ranks", "layers", "dur_us", "imbalance", "extra_deps"};
-    DBO_TRY(check_object(root, "a model", keys, 5, err));
+    DBO_TRY(dbo_json_check_keys(root, keys, 5, err));
     DBO_TRY(read_ranks(model, root, err));
-    DBO_TRY(opt_u32(root, "layers", 1, DBO_MAX_LAYERS, &model->layers, err));
+    DBO_TRY(dbo_json_opt_uint32(root, "layers", 1, DBO_MAX_LAYERS, &model->layers, err));
     DBO_TRY(read_durations(model, root, err));
     DBO_TRY(read_imbalance(model, root, err));
     return read_deps(model, root, err);
@@ -164,7 +137,5 @@ dbo_status dbo_bench_model_read(dbo_bench_model *model, const char *path, dbo_er
     dbo_json_destroy(doc);
     if (status == DBO_OK)
         *model = read;
-    else
-        dbo_error_prefix(err, "%s", strcmp(path, "-") == 0 ? "stdin" : path);
     return status;
 }

@@ -9,25 +9,15 @@
 static dbo_status read_slots(dbo_eval_case *c, const dbo_json_value *in, dbo_attn_metadata *m,
                              dbo_error *err)
 {
-    const dbo_json_value *list;
-    DBO_TRY(dbo_json_need_array(in, "slot_mapping", &list, err));
-    size_t count = dbo_json_count(list);
-    if (count >= (size_t)INT32_MAX)
-        return dbo_json_fail(err, list, NULL, "\"slot_mapping\" is too long");
+    dbo_json_value list;
+    DBO_TRY(dbo_json_need(in, "slot_mapping", DBO_JSON_ARRAY, &list, err));
+    size_t count = dbo_json_count(&list);
     int64_t *slots = DBO_ARENA_ARRAY(c->arena, int64_t, count + 1);
     if (slots == NULL)
         return dbo_fail_memory(err, "the slots of a case");
     m->slot_mapping = slots;
     m->num_slots = (int32_t)count;
-    return dbo_json_array_int64(list, "slot_mapping", INT64_MIN, INT64_MAX, slots, err);
-}
-
-static dbo_status need_list(const dbo_json_value *in, const char *key, const int32_t *list,
-                            dbo_error *err)
-{
-    if (list != NULL)
-        return DBO_OK;
-    return dbo_json_fail(err, in, NULL, "\"%s\" must be an array, not null", key);
+    return dbo_json_int64s(&list, INT64_MIN, INT64_MAX, slots, err);
 }
 
 static dbo_status read_totals(const dbo_json_value *in, dbo_attn_metadata *m, dbo_error *err)
@@ -44,17 +34,15 @@ static dbo_status read_metadata(dbo_eval_case *c, const dbo_json_value *in, dbo_
     int32_t count;
     DBO_TRY(dbo_eval_ints(c, in, "query_start_loc_cpu", 0, &m->query_start_loc_cpu, &count, err));
     if (count < 1)
-        return dbo_json_fail(err, in, NULL, "\"query_start_loc_cpu\" must not be empty");
+        return dbo_json_fail(err, in, NULL, "query_start_loc_cpu must not be empty");
     int32_t rows = m->num_rows = count - 1;
-    DBO_TRY(dbo_eval_ints_of(c, in, "query_start_loc", 0, count, &m->query_start_loc, err));
-    DBO_TRY(need_list(in, "query_start_loc", m->query_start_loc, err));
-    DBO_TRY(dbo_eval_ints_of(c, in, "seq_lens", 0, rows, &m->seq_lens, err));
-    DBO_TRY(need_list(in, "seq_lens", m->seq_lens, err));
-    DBO_TRY(dbo_eval_ints_of(c, in, "seq_lens_cpu", 0, rows, &m->seq_lens_cpu, err));
-    DBO_TRY(dbo_eval_ints_of(c, in, "seq_lens_cpu_upper_bound", 0, rows,
+    DBO_TRY(dbo_eval_ints_of(c, in, "query_start_loc", false, count, &m->query_start_loc, err));
+    DBO_TRY(dbo_eval_ints_of(c, in, "seq_lens", false, rows, &m->seq_lens, err));
+    DBO_TRY(dbo_eval_ints_of(c, in, "seq_lens_cpu", true, rows, &m->seq_lens_cpu, err));
+    DBO_TRY(dbo_eval_ints_of(c, in, "seq_lens_cpu_upper_bound", true, rows,
                              &m->seq_lens_cpu_upper_bound, err));
-    DBO_TRY(dbo_eval_ints_of(c, in, "num_computed_tokens_cpu", 0, rows, &m->num_computed_tokens_cpu,
-                             err));
+    DBO_TRY(dbo_eval_ints_of(c, in, "num_computed_tokens_cpu", true, rows,
+                             &m->num_computed_tokens_cpu, err));
     DBO_TRY(dbo_eval_table(c, in, "block_table_tensor", rows, &m->block_table,
                            &m->block_table_columns, err));
     return read_slots(c, in, m, err);
@@ -63,12 +51,12 @@ static dbo_status read_metadata(dbo_eval_case *c, const dbo_json_value *in, dbo_
 static dbo_status read_range(const dbo_json_value *in, const char *key, int32_t *start,
                              int32_t *stop, dbo_error *err)
 {
-    const dbo_json_value *list;
+    dbo_json_value list;
     int32_t range[2];
-    DBO_TRY(dbo_json_need_array(in, key, &list, err));
-    if (dbo_json_count(list) != 2)
-        return dbo_json_fail(err, list, NULL, "\"%s\" must be [start, stop]", key);
-    DBO_TRY(dbo_json_array_int32(list, key, 0, INT32_MAX, range, err));
+    DBO_TRY(dbo_json_need(in, key, DBO_JSON_ARRAY, &list, err));
+    if (dbo_json_count(&list) != 2)
+        return dbo_json_fail(err, &list, NULL, "must be [start, stop]");
+    DBO_TRY(dbo_json_int32s(&list, 0, INT32_MAX, range, err));
     *start = range[0];
     *stop = range[1];
     return DBO_OK;
@@ -77,17 +65,17 @@ static dbo_status read_range(const dbo_json_value *in, const char *key, int32_t 
 static dbo_status read_slices(dbo_eval_case *c, dbo_ubatch_slice **out, size_t *count,
                               dbo_error *err)
 {
-    const dbo_json_value *list;
-    DBO_TRY(dbo_json_need_array(c->in, "ubatch_slices", &list, err));
-    *count = dbo_json_count(list);
+    dbo_json_value list;
+    DBO_TRY(dbo_json_need(c->in, "ubatch_slices", DBO_JSON_ARRAY, &list, err));
+    *count = dbo_json_count(&list);
     *out = DBO_ARENA_ARRAY(c->arena, dbo_ubatch_slice, *count + 1);
     if (*out == NULL)
         return dbo_fail_memory(err, "the slices of a case");
     for (size_t i = 0; i < *count; i++) {
-        const dbo_json_value *in = dbo_json_at(list, i);
+        dbo_json_value in = dbo_json_at(&list, i);
         dbo_ubatch_slice *slice = &(*out)[i];
-        DBO_TRY(read_range(in, "req", &slice->req_start, &slice->req_stop, err));
-        DBO_TRY(read_range(in, "tok", &slice->tok_start, &slice->tok_stop, err));
+        DBO_TRY(read_range(&in, "req", &slice->req_start, &slice->req_stop, err));
+        DBO_TRY(read_range(&in, "tok", &slice->tok_start, &slice->tok_stop, err));
     }
     return DBO_OK;
 }
@@ -128,14 +116,14 @@ static void write_metadata(dbo_json_writer *out, const dbo_attn_metadata *m)
 
 dbo_status dbo_eval_attn_split(dbo_eval_case *c, dbo_error *err)
 {
-    const dbo_json_value *in;
+    dbo_json_value in;
     dbo_attn_metadata batch = {0};
     dbo_attn_buffers buffers;
     dbo_ubatch_slice *slices;
     size_t count;
-    DBO_TRY(dbo_json_need_object(c->in, "input", &in, err));
-    DBO_TRY(read_metadata(c, in, &batch, err));
-    DBO_TRY(read_totals(in, &batch, err));
+    DBO_TRY(dbo_json_need(c->in, "input", DBO_JSON_OBJECT, &in, err));
+    DBO_TRY(read_metadata(c, &in, &batch, err));
+    DBO_TRY(read_totals(&in, &batch, err));
     DBO_TRY(read_slices(c, &slices, &count, err));
     DBO_TRY(make_buffers(c, batch.num_rows, &buffers, err));
     dbo_json_open_object_line(c->out);

@@ -38,7 +38,7 @@ static dbo_status check_ubatch_count(const dbo_json_value *in, int32_t count, db
 {
     if (count <= MAX_EVAL_UBATCHES)
         return DBO_OK;
-    return dbo_json_fail(err, in, NULL, "\"num_ubatches\" must be at most %d, not %d",
+    return dbo_json_fail(err, in, NULL, "num_ubatches must be at most %d, not %d",
                          MAX_EVAL_UBATCHES, count);
 }
 
@@ -87,15 +87,12 @@ dbo_status dbo_eval_slices(dbo_eval_case *c, dbo_error *err)
 static dbo_status read_split_batch(dbo_eval_case *c, dbo_ubatch_batch *batch, dbo_error *err)
 {
     DBO_TRY(read_starts(c, &batch->query_start_loc, &batch->num_reqs, err));
-    DBO_TRY(dbo_eval_ints_of(c, c->in, "seq_lens", 0, batch->num_reqs, &batch->seq_lens, err));
-    if (batch->seq_lens == NULL)
-        return dbo_json_fail(err, c->in, NULL, "\"seq_lens\" must be an array, not null");
+    DBO_TRY(dbo_eval_ints_of(c, c->in, "seq_lens", false, batch->num_reqs, &batch->seq_lens, err));
     DBO_TRY(dbo_eval_int(c->in, "num_tokens_padded", batch->query_start_loc[batch->num_reqs],
                          &batch->num_tokens_padded, err));
-    int64_t rows; /* which are written down, whatever fills them */
-    DBO_TRY(
-        dbo_json_need_int(c->in, "num_reqs_padded", batch->num_reqs, MAX_PADDED_REQS, &rows, err));
-    batch->num_reqs_padded = (int32_t)rows;
+    /* These are written down, whatever fills them. */
+    DBO_TRY(dbo_json_need_int32(c->in, "num_reqs_padded", batch->num_reqs, MAX_PADDED_REQS,
+                                &batch->num_reqs_padded, err));
     DBO_TRY(dbo_eval_int(c->in, "num_ubatches", 1, &batch->num_ubatches, err));
     return check_ubatch_count(c->in, batch->num_ubatches, err);
 }
@@ -131,16 +128,16 @@ dbo_status dbo_eval_split_seed(dbo_eval_case *c, dbo_error *err)
 
 static dbo_status read_groups(dbo_eval_case *c, dbo_veto_batch *batch, dbo_error *err)
 {
-    const dbo_json_value *list;
-    DBO_TRY(dbo_json_need_array(c->in, "groups", &list, err));
-    size_t count = dbo_json_count(list);
+    dbo_json_value list;
+    DBO_TRY(dbo_json_need(c->in, "groups", DBO_JSON_ARRAY, &list, err));
+    size_t count = dbo_json_count(&list);
     dbo_kv_group *groups = DBO_ARENA_ARRAY(c->arena, dbo_kv_group, count + 1);
     if (groups == NULL)
         return dbo_fail_memory(err, "the cache groups of a case");
     for (size_t g = 0; g < count; g++) {
-        const dbo_json_value *group = dbo_json_at(list, g);
-        DBO_TRY(dbo_eval_int(group, "block_size", 1, &groups[g].block_size, err));
-        DBO_TRY(dbo_eval_table(c, group, "block_table", batch->num_reqs, &groups[g].block_table,
+        dbo_json_value group = dbo_json_at(&list, g);
+        DBO_TRY(dbo_eval_int(&group, "block_size", 1, &groups[g].block_size, err));
+        DBO_TRY(dbo_eval_table(c, &group, "block_table", batch->num_reqs, &groups[g].block_table,
                                &groups[g].columns, err));
     }
     batch->groups = groups;
@@ -161,10 +158,11 @@ dbo_status dbo_eval_veto(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(
         dbo_eval_ints(c, c->in, "num_scheduled_tokens", 0, &batch.num_scheduled, &scheduled, err));
     if (computed < batch.num_reqs || scheduled < batch.num_reqs)
-        return dbo_json_fail(err, c->in, NULL,
-                             "\"num_computed_tokens\" and \"num_scheduled_tokens\" must have the "
-                             "%d elements of \"num_reqs\"",
-                             batch.num_reqs);
+        return dbo_json_fail(
+            err, c->in, NULL,
+            "num_computed_tokens and num_scheduled_tokens must have the %d elements "
+            "of num_reqs",
+            batch.num_reqs);
     DBO_TRY(read_groups(c, &batch, err));
     dbo_veto_scratch scratch = {0};
     dbo_status status = dbo_veto_allows(&batch, &scratch, &allow, err);

@@ -2,19 +2,31 @@
  *
  * A kind reads its case, computes, and writes one JSON object to case->out. It must
  * have finished all that can fail before it writes: when it fails, the driver writes the error in
- * its place. Memory comes from case->arena, which is reset after each case.
+ * its place. Memory comes from case->arena, which is reset after each case. A new kind is a
+ * function, a row of the table, and its lists and keys in tests/golden/README.md:
+ *
+ *     dbo_status dbo_eval_half(dbo_eval_case *c, dbo_error *err)
+ *     {
+ *         int32_t whole;
+ *         DBO_TRY(dbo_eval_int(c->in, "whole", 0, &whole, err));
+ *         dbo_json_open_object_line(c->out);
+ *         dbo_json_member_int(c->out, "result", whole / 2);
+ *         dbo_json_close(c->out);
+ *         return DBO_OK;
+ *     }
  */
 #ifndef DBO_APP_EVAL_IMPL_H
 #define DBO_APP_EVAL_IMPL_H
 
-#include "app/eval/eval.h"
 #include "core/base/arena.h"
 #include "core/decide/config.h"
+#include "core/turn/context.h"
 #include "lab/files/json.h"
+#include "lab/files/json_write.h"
 
 typedef struct dbo_eval_case {
     const dbo_json_value *in;
-    const dbo_eval_options *options;
+    dbo_context_kind executor;
     dbo_arena *arena;
     dbo_json_writer *out;
 } dbo_eval_case;
@@ -54,9 +66,9 @@ dbo_status dbo_eval_tristate(const dbo_json_value *object, const char *key, dbo_
 dbo_status dbo_eval_ints(dbo_eval_case *c, const dbo_json_value *object, const char *key,
                          int32_t min, const int32_t **out, int32_t *count, dbo_error *err);
 
-/* The same, or null: then *out is NULL. A list must have `count` elements. */
+/* The same, of `count` elements; *out is NULL where null stands, which `nullable` allows. */
 dbo_status dbo_eval_ints_of(dbo_eval_case *c, const dbo_json_value *object, const char *key,
-                            int32_t min, int32_t count, const int32_t **out, dbo_error *err);
+                            bool nullable, int32_t count, const int32_t **out, dbo_error *err);
 
 /* A list of `min_rows` or more rows of one width, copied row by row. */
 dbo_status dbo_eval_table(dbo_eval_case *c, const dbo_json_value *object, const char *key,

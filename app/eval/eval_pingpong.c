@@ -349,21 +349,18 @@ static dbo_status run(const pingpong *p, dbo_context_kind executor, machine *m, 
 
 static dbo_status read_case(const dbo_json_value *in, pingpong *p, dbo_error *err)
 {
-    const char *backend;
-    int64_t num_ubatches = 0, layers = 0;
-    DBO_TRY(dbo_json_need_string(in, "backend", &backend, err));
-    p->low_latency = strcmp(backend, "LL") == 0;
-    if (!p->low_latency && strcmp(backend, "HT") != 0)
-        return dbo_json_fail(err, in, NULL, "\"backend\" must be \"HT\" or \"LL\", not \"%.40s\"",
-                             backend);
+    static const char *const backends[] = {"HT", "LL"};
+    uint32_t backend;
+    DBO_TRY(dbo_json_need_word(in, "backend", "back end", backends, 2, &backend, err));
+    p->low_latency = backend == 1;
     DBO_TRY(dbo_json_need_bool(in, "dbo", &p->split, err));
-    DBO_TRY(dbo_json_need_int(in, "num_ubatches", p->split ? 2 : 1, DBO_MAX_UBATCHES, &num_ubatches,
-                              err));
-    DBO_TRY(dbo_json_need_int(in, "layers", 0, DBO_MAX_LAYERS, &layers, err));
+    DBO_TRY(dbo_json_need_uint32(in, "num_ubatches", p->split ? 2 : 1, DBO_MAX_UBATCHES,
+                                 &p->num_ubatches, err));
+    DBO_TRY(dbo_json_need_uint32(in, "layers", 0, DBO_MAX_LAYERS, &p->layers, err));
     DBO_TRY(dbo_json_need_bool(in, "shared_experts", &p->shared_experts, err));
     DBO_TRY(dbo_json_opt_bool(in, "rocm", &p->rocm, err));
-    p->num_ubatches = p->split ? (uint32_t)num_ubatches : 1;
-    p->layers = (uint32_t)layers;
+    if (!p->split)
+        p->num_ubatches = 1;
     return DBO_OK;
 }
 
@@ -394,10 +391,10 @@ dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err)
     if (m == NULL)
         return dbo_fail_memory(err, "a case");
     *m = (machine){.arena = c->arena, .low_latency = p.low_latency};
-    dbo_context *self = dbo_context_adopt(c->options->executor, err);
+    dbo_context *self = dbo_context_adopt(c->executor, err);
     if (self == NULL)
         return DBO_NO_MEMORY;
-    dbo_status status = run(&p, c->options->executor, m, err);
+    dbo_status status = run(&p, c->executor, m, err);
     dbo_context_destroy(self);
     DBO_TRY(status);
     dbo_json_open_object(c->out);

@@ -17,8 +17,8 @@ static dbo_status read_shared(const dbo_json_value *in, dbo_vote_rules *rules, d
 static dbo_status read_mode(const dbo_json_value *in, const char *key, dbo_graph_mode *mode,
                             dbo_error *err)
 {
-    int64_t value;
-    DBO_TRY(dbo_json_need_int(in, key, DBO_GRAPH_NONE, DBO_GRAPH_FULL, &value, err));
+    uint32_t value;
+    DBO_TRY(dbo_json_need_uint32(in, key, DBO_GRAPH_NONE, DBO_GRAPH_FULL, &value, err));
     *mode = (dbo_graph_mode)value;
     return DBO_OK;
 }
@@ -47,7 +47,7 @@ static dbo_status read_seed_entry(const dbo_json_value *in, dbo_vote_entry *entr
 
 typedef struct eval_vote {
     dbo_vote_rules rules;
-    const dbo_json_value *ranks;
+    dbo_json_value ranks;
     int32_t num_ranks, rows;
     int32_t *matrix;     /* (rows, num_ranks) */
     int32_t *across;     /* (num_ranks) */
@@ -56,10 +56,10 @@ typedef struct eval_vote {
 
 static dbo_status read_ranks(dbo_eval_case *c, eval_vote *vote, dbo_error *err)
 {
-    DBO_TRY(dbo_json_need_array(c->in, "ranks", &vote->ranks, err));
-    size_t count = dbo_json_count(vote->ranks);
+    DBO_TRY(dbo_json_need(c->in, "ranks", DBO_JSON_ARRAY, &vote->ranks, err));
+    size_t count = dbo_json_count(&vote->ranks);
     if (count < 1 || count > INT32_MAX / DBO_VOTE_MAX_ROWS)
-        return dbo_json_fail(err, vote->ranks, NULL, "\"ranks\" has %zu elements", count);
+        return dbo_json_fail(err, &vote->ranks, NULL, "has %zu elements", count);
     vote->num_ranks = (int32_t)count;
     vote->rows = dbo_vote_rows(&vote->rules);
     DBO_TRY(dbo_eval_alloc(c, (int64_t)vote->rows * vote->num_ranks, &vote->matrix, err));
@@ -69,11 +69,11 @@ static dbo_status read_ranks(dbo_eval_case *c, eval_vote *vote, dbo_error *err)
 static dbo_status fill_matrix(eval_vote *vote, dbo_error *err)
 {
     for (int32_t r = 0; r < vote->num_ranks; r++) {
-        const dbo_json_value *in = dbo_json_at(vote->ranks, (size_t)r);
+        dbo_json_value in = dbo_json_at(&vote->ranks, (size_t)r);
         dbo_vote_entry entry = {.uniform_decode = DBO_UNKNOWN};
         int32_t column[DBO_VOTE_MAX_ROWS];
-        DBO_TRY(vote->rules.rules == DBO_RULES_V1 ? read_v1_entry(in, &entry, err)
-                                                  : read_seed_entry(in, &entry, err));
+        DBO_TRY(vote->rules.rules == DBO_RULES_V1 ? read_v1_entry(&in, &entry, err)
+                                                  : read_seed_entry(&in, &entry, err));
         if (r == 0)
             vote->only = entry.graph_mode;
         if (vote->rules.rules == DBO_RULES_V1 && vote->num_ranks == 1)
@@ -114,12 +114,11 @@ dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err)
         .rules = {.rules = DBO_RULES_V1, .threshold_in_vote = true, .abort_on_empty = true}};
     DBO_TRY(read_shared(c->in, &vote.rules, err));
     DBO_TRY(read_ranks(c, &vote, err));
-    int64_t dp_size;
-    DBO_TRY(dbo_json_need_int(c->in, "dp_size", 1, INT32_MAX, &dp_size, err));
+    int32_t dp_size;
+    DBO_TRY(dbo_eval_int(c->in, "dp_size", 1, &dp_size, err));
     if (dp_size != vote.num_ranks)
-        return dbo_json_fail(err, vote.ranks, NULL,
-                             "\"ranks\" has %d elements, \"dp_size\" is %lld", vote.num_ranks,
-                             (long long)dp_size);
+        return dbo_json_fail(err, &vote.ranks, NULL, "has %d elements, dp_size is %d",
+                             vote.num_ranks, dp_size);
     DBO_TRY(fill_matrix(&vote, err));
     dbo_json_open_object_line(c->out);
     if (vote.num_ranks == 1)
@@ -186,15 +185,6 @@ dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err)
 
 /* --- parts of the decision ------------------------------------------------------------------ */
 
-static dbo_status read_count(const dbo_json_value *in, const char *key, uint32_t *out,
-                             dbo_error *err)
-{
-    int32_t value;
-    DBO_TRY(dbo_eval_int(in, key, 0, &value, err));
-    *out = (uint32_t)value;
-    return DBO_OK;
-}
-
 dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err)
 {
     dbo_config config;
@@ -202,9 +192,11 @@ dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err)
     int32_t tokens;
     dbo_config_init(&config);
     DBO_TRY(dbo_json_need_bool(c->in, "enable_dbo", &config.enable_dbo, err));
-    DBO_TRY(read_count(c->in, "ubatch_size", &config.ubatch_size, err));
-    DBO_TRY(read_count(c->in, "decode_threshold", &config.dbo_decode_token_threshold, err));
-    DBO_TRY(read_count(c->in, "prefill_threshold", &config.dbo_prefill_token_threshold, err));
+    DBO_TRY(dbo_json_need_uint32(c->in, "ubatch_size", 0, INT32_MAX, &config.ubatch_size, err));
+    DBO_TRY(dbo_json_need_uint32(c->in, "decode_threshold", 0, INT32_MAX,
+                                 &config.dbo_decode_token_threshold, err));
+    DBO_TRY(dbo_json_need_uint32(c->in, "prefill_threshold", 0, INT32_MAX,
+                                 &config.dbo_prefill_token_threshold, err));
     DBO_TRY(dbo_json_need_bool(c->in, "uniform_decode", &uniform, err));
     DBO_TRY(dbo_eval_int(c->in, "num_tokens", 0, &tokens, err));
     dbo_json_open_object_line(c->out);

@@ -30,15 +30,15 @@ static int collect_file(lua_State *L)
 
 static dbo_status read_input_len(const dbo_json_value *root, int64_t *out, dbo_error *err)
 {
-    const dbo_json_value *ids = NULL;
-    DBO_TRY(dbo_json_opt_array(root, "input_ids", &ids, err));
-    if (!ids)
+    dbo_json_value ids;
+    DBO_TRY(dbo_json_opt(root, "input_ids", DBO_JSON_ARRAY, &ids, err));
+    if (!ids.node)
         return dbo_json_need_int(root, "input_len", 1, DBO_WORKLOAD_MAX_TOKENS, out, err);
-    *out = (int64_t)dbo_json_count(ids);
+    *out = (int64_t)dbo_json_count(&ids);
     if (*out < 1 || *out > (int64_t)DBO_WORKLOAD_MAX_TOKENS)
-        return dbo_json_fail(err, ids, NULL, "input_ids has %lld tokens; it must be from 1 to %u",
+        return dbo_json_fail(err, &ids, NULL, "%lld tokens; there must be from 1 to %u",
                              (long long)*out, DBO_WORKLOAD_MAX_TOKENS);
-    if (dbo_json_get(root, "input_len"))
+    if (dbo_json_has(root, "input_len"))
         return dbo_json_fail(err, root, NULL, "a request has input_ids beside input_len");
     return DBO_OK;
 }
@@ -55,20 +55,19 @@ static dbo_status push_request(lua_State *L, const dbo_json_value *root, int64_t
 {
     static const char *const keys[] = {"id", "input_ids", "input_len", "max_new", "arrival_step"};
     int64_t input_len = 0, max_new = 0, arrival_step = 0;
-    const dbo_json_value *id = dbo_json_get(root, "id");
-    if (dbo_json_type_of(root) != DBO_JSON_OBJECT)
-        return dbo_json_fail(err, root, NULL, "a request is an object, not %s",
-                             dbo_json_type_name(dbo_json_type_of(root)));
+    dbo_json_value id = dbo_json_get(root, "id");
     DBO_TRY(dbo_json_check_keys(root, keys, sizeof keys / sizeof keys[0], err));
     DBO_TRY(read_input_len(root, &input_len, err));
     DBO_TRY(dbo_json_opt_int(root, "max_new", 0, DBO_WORKLOAD_MAX_TOKENS, &max_new, err));
     DBO_TRY(dbo_json_opt_int(root, "arrival_step", 0, MAX_STEPS, &arrival_step, err));
+    if (!dbo_json_is_null(&id) && dbo_json_type_of(&id) != DBO_JSON_INT)
+        DBO_TRY(dbo_json_expect(&id, DBO_JSON_STRING, err));
     lua_createtable(L, 0, 4);
-    if (dbo_json_type_of(id) == DBO_JSON_STRING) {
-        lua_pushstring(L, dbo_json_string(id));
+    if (dbo_json_type_of(&id) == DBO_JSON_STRING) {
+        lua_pushstring(L, dbo_json_string(&id));
         lua_setfield(L, -2, "id");
     } else {
-        set_integer(L, "id", dbo_json_type_of(id) == DBO_JSON_INT ? dbo_json_int(id) : place);
+        set_integer(L, "id", dbo_json_is_null(&id) ? place : dbo_json_int(&id));
     }
     set_integer(L, "input_len", input_len);
     set_integer(L, "max_new", max_new);
@@ -89,21 +88,18 @@ static int read_requests(lua_State *L)
         dbo_lua_raise(L, &err);
     }
     lua_newtable(L);
-    lua_Integer line = 0, count = 0;
+    lua_Integer count = 0;
+    uint32_t line = 1;
     for (const char *at = file->text, *end = at + length; at < end; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t bytes = (size_t)((newline ? newline : end) - at);
         if (strspn(at, " \t\r") < bytes) {
-            dbo_status status = dbo_json_parse(&file->line, at, bytes, NULL, &err);
+            const dbo_json_options options = {.name = path, .line = line};
+            dbo_status status = dbo_json_parse(&file->line, at, bytes, &options, &err);
             if (status == DBO_OK)
                 status = push_request(L, dbo_json_root(file->line), count, &err);
-            if (status != DBO_OK) {
-                /* The reader of JSON saw one line and calls it the first. */
-                bool counted = strncmp(err.message, "line 1, ", 8) == 0;
-                dbo_fail(&err, err.status, err.hint, "%s, line %d%s%s", path, (int)line + 1,
-                         counted ? ", " : ": ", err.message + (counted ? 8 : 0));
+            if (status != DBO_OK)
                 dbo_lua_raise(L, &err);
-            }
             lua_rawseti(L, -2, ++count);
             dbo_json_destroy(file->line);
             file->line = NULL;

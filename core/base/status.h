@@ -50,6 +50,7 @@ typedef enum dbo_status {
 typedef struct dbo_error {
     dbo_status status;
     uint32_t line;     /* of `file`, from 1; 0: not known */
+    uint32_t column;   /* of a document's line, from 1; 0: not known */
     char message[512]; /* one sentence: what, where, why; begins with the place, if there is one */
     char hint[256];    /* what to do about it; may be empty */
     char key[64];   /* the setting or the member of a document: "batch.num_tokens[1]"; or empty */

@@ -1,35 +1,30 @@
-/* json_read.c: asking a parsed document for what one expects, with sentences when it differs. */
+/* json_read.c: asking a document for what one expects, with sentences when it differs. */
 #include "core/base/suggest.h"
 #include "lab/files/json.h"
-#include "lab/files/json_tree.h"
 
-#include <errno.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define READ_CHUNK_BYTES ((size_t)64 * 1024)
+#define EXACT_INT (INT64_C(1) << 53) /* a double holds every integer up to here */
 
-const dbo_json_value *dbo_json_root(const dbo_json *doc)
-{
-    return doc != NULL ? &doc->root : NULL;
-}
+static const char *const type_names[] = {
+    [DBO_JSON_NULL] = "null",        [DBO_JSON_BOOL] = "true or false",
+    [DBO_JSON_INT] = "an integer",   [DBO_JSON_DOUBLE] = "a number",
+    [DBO_JSON_STRING] = "a string",  [DBO_JSON_ARRAY] = "an array",
+    [DBO_JSON_OBJECT] = "an object", [DBO_JSON_ANY] = "a value",
+};
 
 dbo_json_type dbo_json_type_of(const dbo_json_value *value)
 {
-    return value != NULL ? (dbo_json_type)value->type : DBO_JSON_NULL;
-}
-
-const char *dbo_json_type_name(dbo_json_type type)
-{
-    static const char *const names[] = {
-        [DBO_JSON_NULL] = "null",        [DBO_JSON_BOOL] = "true or false",
-        [DBO_JSON_INT] = "an integer",   [DBO_JSON_DOUBLE] = "a number",
-        [DBO_JSON_STRING] = "a string",  [DBO_JSON_ARRAY] = "an array",
-        [DBO_JSON_OBJECT] = "an object",
+    static const dbo_json_type types[] = {
+        [JSON_OBJECT] = DBO_JSON_OBJECT, [JSON_ARRAY] = DBO_JSON_ARRAY,
+        [JSON_STRING] = DBO_JSON_STRING, [JSON_INTEGER] = DBO_JSON_INT,
+        [JSON_REAL] = DBO_JSON_DOUBLE,   [JSON_TRUE] = DBO_JSON_BOOL,
+        [JSON_FALSE] = DBO_JSON_BOOL,    [JSON_NULL] = DBO_JSON_NULL,
     };
-    return (size_t)type < sizeof names / sizeof *names ? names[type] : "an unknown type";
+    return value->node ? types[json_typeof(value->node)] : DBO_JSON_NULL;
 }
 
 bool dbo_json_is_null(const dbo_json_value *value)
@@ -37,348 +32,271 @@ bool dbo_json_is_null(const dbo_json_value *value)
     return dbo_json_type_of(value) == DBO_JSON_NULL;
 }
 
-int dbo_json_line(const dbo_json_value *value)
-{
-    return value != NULL ? (int)value->line : 0;
-}
-
-int dbo_json_column(const dbo_json_value *value)
-{
-    return value != NULL ? (int)value->column : 0;
-}
-
-static bool is_container(const dbo_json_value *value)
-{
-    dbo_json_type type = dbo_json_type_of(value);
-    return type == DBO_JSON_ARRAY || type == DBO_JSON_OBJECT;
-}
-
 size_t dbo_json_count(const dbo_json_value *value)
 {
-    return is_container(value) ? value->count : 0;
+    return json_array_size(value->node);
 }
 
-const dbo_json_value *dbo_json_at(const dbo_json_value *value, size_t index)
+dbo_json_value dbo_json_at(const dbo_json_value *array, size_t index)
 {
-    return index < dbo_json_count(value) ? &value->u.items[index] : NULL;
+    return (dbo_json_value){
+        .node = json_array_get(array->node, index), .in = array, .index = index};
 }
 
-const char *dbo_json_key_at(const dbo_json_value *object, size_t index)
+dbo_json_value dbo_json_get(const dbo_json_value *object, const char *key)
 {
-    const dbo_json_value *member = dbo_json_at(object, index);
-    return member != NULL ? member->key : NULL;
-}
-
-static int compare_to_key(const void *key, const void *element)
-{
-    const dbo_json_value *const *member = element;
-    return strcmp(key, (*member)->key);
-}
-
-const dbo_json_value *dbo_json_get(const dbo_json_value *object, const char *key)
-{
-    if (dbo_json_type_of(object) != DBO_JSON_OBJECT)
-        return NULL;
-    const dbo_json_value *items = object->u.items;
-    if (object->count > DBO_JSON_SMALL) {
-        const dbo_json_value *const *found = bsearch(key, (const void *)(items + object->count),
-                                                     object->count, sizeof(void *), compare_to_key);
-        return found != NULL ? *found : NULL;
-    }
-    for (uint32_t i = 0; i < object->count; i++)
-        if (strcmp(items[i].key, key) == 0)
-            return &items[i];
-    return NULL;
-}
-
-bool dbo_json_bool(const dbo_json_value *value)
-{
-    return dbo_json_type_of(value) == DBO_JSON_BOOL && value->u.boolean;
+    return (dbo_json_value){.node = json_object_get(object->node, key), .in = object, .key = key};
 }
 
 int64_t dbo_json_int(const dbo_json_value *value)
 {
-    return dbo_json_type_of(value) == DBO_JSON_INT ? value->u.integer : 0;
-}
-
-double dbo_json_double(const dbo_json_value *value)
-{
-    if (dbo_json_type_of(value) == DBO_JSON_INT)
-        return (double)value->u.integer;
-    return dbo_json_type_of(value) == DBO_JSON_DOUBLE ? value->u.real : 0.0;
+    return json_integer_value(value->node);
 }
 
 const char *dbo_json_string(const dbo_json_value *value)
 {
-    return dbo_json_type_of(value) == DBO_JSON_STRING ? value->u.text : "";
+    const char *text = json_string_value(value->node);
+    return text ? text : "";
+}
+
+/* ---- failing ---- */
+
+/* Writes the path and returns its length; what does not fit is left out. */
+static size_t put_path(const dbo_json_value *value, char *out, size_t size)
+{
+    if (!value->in) {
+        out[0] = '\0';
+        return 0;
+    }
+    size_t length = put_path(value->in, out, size);
+    int more = value->key ? snprintf(out + length, size - length, "%s%.64s", length > 0 ? "." : "",
+                                     value->key)
+                          : snprintf(out + length, size - length, "[%zu]", value->index);
+    length += (size_t)more;
+    return length < size ? length : size - 1;
 }
 
 dbo_status dbo_json_fail(dbo_error *err, const dbo_json_value *value, const char *hint,
                          const char *format, ...)
 {
-    char sentence[400];
+    char sentence[400], path[200];
+    const dbo_json_value *document = value;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(sentence, sizeof sentence, format, args);
+    vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
-    if (value == NULL)
-        return dbo_fail(err, DBO_PARSE, hint, "%s", sentence);
-    return dbo_fail(err, DBO_PARSE, hint, "line %d, column %d: %s", dbo_json_line(value),
-                    dbo_json_column(value), sentence);
+    dbo_fail(err, DBO_PARSE, hint, "%s", sentence);
+    if (put_path(value, path, sizeof path) > 0) {
+        dbo_error_prefix(err, "%s", path);
+        dbo_error_key(err, "%s", path);
+    }
+    while (document->in)
+        document = document->in;
+    dbo_error_at(err, document->key, (uint32_t)document->index);
+    return DBO_PARSE;
 }
 
-/* --- need and opt ------------------------------------------------------------------------- */
-
-static bool fits(dbo_json_type have, dbo_json_type want)
+dbo_status dbo_json_expect(const dbo_json_value *value, dbo_json_type type, dbo_error *err)
 {
-    return have == want || (want == DBO_JSON_DOUBLE && have == DBO_JSON_INT);
+    dbo_json_type have = dbo_json_type_of(value);
+    if (have == type || type == DBO_JSON_ANY)
+        return DBO_OK;
+    return dbo_json_fail(err, value, NULL, "must be %s, not %s", type_names[type],
+                         type_names[have]);
 }
 
-static dbo_status fail_type(dbo_error *err, const dbo_json_value *value, const char *key,
-                            dbo_json_type want)
+static dbo_status expect_int(const dbo_json_value *value, int64_t min, int64_t max, dbo_error *err)
 {
-    return dbo_json_fail(err, value, NULL, "\"%.80s\" must be %s, not %s", key,
-                         dbo_json_type_name(want), dbo_json_type_name(dbo_json_type_of(value)));
-}
-
-dbo_status dbo_json_need(const dbo_json_value *object, const char *key, const dbo_json_value **out,
-                         dbo_error *err)
-{
-    if (dbo_json_type_of(object) != DBO_JSON_OBJECT)
-        return dbo_json_fail(err, object, NULL,
-                             "expected an object with the key \"%.80s\", found %s", key,
-                             dbo_json_type_name(dbo_json_type_of(object)));
-    *out = dbo_json_get(object, key);
-    if (*out == NULL)
-        return dbo_json_fail(err, object, NULL, "the key \"%.80s\" is missing", key);
+    DBO_TRY(dbo_json_expect(value, DBO_JSON_INT, err));
+    int64_t integer = dbo_json_int(value);
+    if (integer < min || integer > max)
+        return dbo_json_fail(err, value, NULL, "must be from %lld to %lld, not %lld",
+                             (long long)min, (long long)max, (long long)integer);
     return DBO_OK;
 }
 
-static dbo_status need_typed(const dbo_json_value *object, const char *key, dbo_json_type want,
-                             const dbo_json_value **out, dbo_error *err)
-{
-    DBO_TRY(dbo_json_need(object, key, out, err));
-    return fits(dbo_json_type_of(*out), want) ? DBO_OK : fail_type(err, *out, key, want);
-}
+/* ---- members ---- */
 
-dbo_status dbo_json_need_object(const dbo_json_value *object, const char *key,
-                                const dbo_json_value **out, dbo_error *err)
+dbo_status dbo_json_need(const dbo_json_value *object, const char *key, dbo_json_type type,
+                         dbo_json_value *out, dbo_error *err)
 {
-    return need_typed(object, key, DBO_JSON_OBJECT, out, err);
-}
-
-dbo_status dbo_json_need_array(const dbo_json_value *object, const char *key,
-                               const dbo_json_value **out, dbo_error *err)
-{
-    return need_typed(object, key, DBO_JSON_ARRAY, out, err);
+    DBO_TRY(dbo_json_expect(object, DBO_JSON_OBJECT, err));
+    *out = dbo_json_get(object, key);
+    if (!out->node)
+        return dbo_json_fail(err, out, NULL, "this key is missing");
+    return dbo_json_expect(out, type, err);
 }
 
 dbo_status dbo_json_need_bool(const dbo_json_value *object, const char *key, bool *out,
                               dbo_error *err)
 {
-    const dbo_json_value *value = NULL;
-    DBO_TRY(need_typed(object, key, DBO_JSON_BOOL, &value, err));
-    *out = dbo_json_bool(value);
-    return DBO_OK;
-}
-
-static dbo_status check_int(const dbo_json_value *value, const char *key, int64_t min, int64_t max,
-                            dbo_error *err)
-{
-    if (dbo_json_type_of(value) != DBO_JSON_INT)
-        return fail_type(err, value, key, DBO_JSON_INT);
-    if (value->u.integer < min || value->u.integer > max)
-        return dbo_json_fail(err, value, NULL, "\"%.80s\" must be from %lld to %lld, not %lld", key,
-                             (long long)min, (long long)max, (long long)value->u.integer);
+    dbo_json_value value;
+    DBO_TRY(dbo_json_need(object, key, DBO_JSON_BOOL, &value, err));
+    *out = json_is_true(value.node);
     return DBO_OK;
 }
 
 dbo_status dbo_json_need_int(const dbo_json_value *object, const char *key, int64_t min,
                              int64_t max, int64_t *out, dbo_error *err)
 {
-    const dbo_json_value *value = NULL;
-    DBO_TRY(dbo_json_need(object, key, &value, err));
-    DBO_TRY(check_int(value, key, min, max, err));
-    *out = dbo_json_int(value);
+    dbo_json_value value;
+    DBO_TRY(dbo_json_need(object, key, DBO_JSON_ANY, &value, err));
+    DBO_TRY(expect_int(&value, min, max, err));
+    *out = dbo_json_int(&value);
+    return DBO_OK;
+}
+
+dbo_status dbo_json_need_int32(const dbo_json_value *object, const char *key, int32_t min,
+                               int32_t max, int32_t *out, dbo_error *err)
+{
+    int64_t value = 0;
+    DBO_TRY(dbo_json_need_int(object, key, min, max, &value, err));
+    *out = (int32_t)value;
+    return DBO_OK;
+}
+
+dbo_status dbo_json_need_uint32(const dbo_json_value *object, const char *key, uint32_t min,
+                                uint32_t max, uint32_t *out, dbo_error *err)
+{
+    int64_t value = 0;
+    DBO_TRY(dbo_json_need_int(object, key, min, max, &value, err));
+    *out = (uint32_t)value;
     return DBO_OK;
 }
 
 dbo_status dbo_json_need_double(const dbo_json_value *object, const char *key, double min,
                                 double max, double *out, dbo_error *err)
 {
-    const dbo_json_value *value = NULL;
-    DBO_TRY(need_typed(object, key, DBO_JSON_DOUBLE, &value, err));
-    double real = dbo_json_double(value);
-    if (!(real >= min && real <= max))
-        return dbo_json_fail(err, value, NULL, "\"%.80s\" must be from %g to %g, not %g", key, min,
-                             max, real);
-    *out = real;
+    dbo_json_value value;
+    DBO_TRY(dbo_json_need(object, key, DBO_JSON_ANY, &value, err));
+    if (dbo_json_type_of(&value) == DBO_JSON_INT)
+        DBO_TRY(expect_int(&value, -EXACT_INT, EXACT_INT, err));
+    else
+        DBO_TRY(dbo_json_expect(&value, DBO_JSON_DOUBLE, err));
+    double number = json_number_value(value.node);
+    if (!(number >= min && number <= max))
+        return dbo_json_fail(err, &value, NULL, "must be from %g to %g, not %g", min, max, number);
+    *out = number;
     return DBO_OK;
 }
 
 dbo_status dbo_json_need_string(const dbo_json_value *object, const char *key, const char **out,
                                 dbo_error *err)
 {
-    const dbo_json_value *value = NULL;
-    DBO_TRY(need_typed(object, key, DBO_JSON_STRING, &value, err));
-    *out = dbo_json_string(value);
+    dbo_json_value value;
+    DBO_TRY(dbo_json_need(object, key, DBO_JSON_STRING, &value, err));
+    *out = dbo_json_string(&value);
     return DBO_OK;
 }
 
-dbo_status dbo_json_opt_object(const dbo_json_value *object, const char *key,
-                               const dbo_json_value **out, dbo_error *err)
+dbo_status dbo_json_need_word(const dbo_json_value *object, const char *key, const char *what,
+                              const char *const *words, size_t count, uint32_t *out, dbo_error *err)
 {
-    if (dbo_json_is_null(dbo_json_get(object, key)))
-        return DBO_OK;
-    return dbo_json_need_object(object, key, out, err);
+    dbo_json_value value;
+    DBO_TRY(dbo_json_need(object, key, DBO_JSON_STRING, &value, err));
+    const char *word = dbo_json_string(&value);
+    for (*out = 0; *out < count; ++*out)
+        if (strcmp(words[*out], word) == 0)
+            return DBO_OK;
+    char hint[128];
+    dbo_suggestion near = dbo_suggest_begin(word);
+    for (size_t i = 0; i < count; i++)
+        dbo_suggest_offer(&near, words[i]);
+    return dbo_json_fail(err, &value, dbo_suggest_hint(&near, hint, sizeof hint),
+                         "no %s is called '%.40s'", what, word);
 }
 
-dbo_status dbo_json_opt_array(const dbo_json_value *object, const char *key,
-                              const dbo_json_value **out, dbo_error *err)
+bool dbo_json_has(const dbo_json_value *object, const char *key)
 {
-    if (dbo_json_is_null(dbo_json_get(object, key)))
-        return DBO_OK;
-    return dbo_json_need_array(object, key, out, err);
+    dbo_json_value value = dbo_json_get(object, key);
+    return !dbo_json_is_null(&value);
+}
+
+dbo_status dbo_json_opt(const dbo_json_value *object, const char *key, dbo_json_type type,
+                        dbo_json_value *out, dbo_error *err)
+{
+    *out = (dbo_json_value){0};
+    return dbo_json_has(object, key) ? dbo_json_need(object, key, type, out, err) : DBO_OK;
 }
 
 dbo_status dbo_json_opt_bool(const dbo_json_value *object, const char *key, bool *out,
                              dbo_error *err)
 {
-    if (dbo_json_is_null(dbo_json_get(object, key)))
-        return DBO_OK;
-    return dbo_json_need_bool(object, key, out, err);
+    return dbo_json_has(object, key) ? dbo_json_need_bool(object, key, out, err) : DBO_OK;
 }
 
 dbo_status dbo_json_opt_int(const dbo_json_value *object, const char *key, int64_t min, int64_t max,
                             int64_t *out, dbo_error *err)
 {
-    if (dbo_json_is_null(dbo_json_get(object, key)))
-        return DBO_OK;
-    return dbo_json_need_int(object, key, min, max, out, err);
+    return dbo_json_has(object, key) ? dbo_json_need_int(object, key, min, max, out, err) : DBO_OK;
+}
+
+dbo_status dbo_json_opt_uint32(const dbo_json_value *object, const char *key, uint32_t min,
+                               uint32_t max, uint32_t *out, dbo_error *err)
+{
+    return dbo_json_has(object, key) ? dbo_json_need_uint32(object, key, min, max, out, err)
+                                     : DBO_OK;
 }
 
 dbo_status dbo_json_opt_double(const dbo_json_value *object, const char *key, double min,
                                double max, double *out, dbo_error *err)
 {
-    if (dbo_json_is_null(dbo_json_get(object, key)))
-        return DBO_OK;
-    return dbo_json_need_double(object, key, min, max, out, err);
+    return dbo_json_has(object, key) ? dbo_json_need_double(object, key, min, max, out, err)
+                                     : DBO_OK;
 }
 
 dbo_status dbo_json_opt_string(const dbo_json_value *object, const char *key, const char **out,
                                dbo_error *err)
 {
-    if (dbo_json_is_null(dbo_json_get(object, key)))
-        return DBO_OK;
-    return dbo_json_need_string(object, key, out, err);
+    return dbo_json_has(object, key) ? dbo_json_need_string(object, key, out, err) : DBO_OK;
 }
 
-/* --- arrays, keys, files ------------------------------------------------------------------ */
+/* ---- arrays and keys ---- */
 
-static dbo_status check_int_array(const dbo_json_value *array, const char *name, int64_t min,
-                                  int64_t max, dbo_error *err)
+dbo_status dbo_json_int32s(const dbo_json_value *array, int32_t min, int32_t max, int32_t *out,
+                           dbo_error *err)
 {
-    if (dbo_json_type_of(array) != DBO_JSON_ARRAY)
-        return fail_type(err, array, name, DBO_JSON_ARRAY);
-    for (uint32_t i = 0; i < array->count; i++) {
-        char element[112];
-        const dbo_json_value *value = &array->u.items[i];
-        if (dbo_json_type_of(value) == DBO_JSON_INT && value->u.integer >= min &&
-            value->u.integer <= max)
-            continue;
-        (void)snprintf(element, sizeof element, "%.80s[%u]", name, (unsigned)i);
-        return check_int(value, element, min, max, err);
+    DBO_TRY(dbo_json_expect(array, DBO_JSON_ARRAY, err));
+    for (size_t i = 0, count = dbo_json_count(array); i < count; i++) {
+        dbo_json_value value = dbo_json_at(array, i);
+        DBO_TRY(expect_int(&value, min, max, err));
+        out[i] = (int32_t)dbo_json_int(&value);
     }
     return DBO_OK;
 }
 
-dbo_status dbo_json_array_int32(const dbo_json_value *array, const char *name, int32_t min,
-                                int32_t max, int32_t *out, dbo_error *err)
+dbo_status dbo_json_int64s(const dbo_json_value *array, int64_t min, int64_t max, int64_t *out,
+                           dbo_error *err)
 {
-    DBO_TRY(check_int_array(array, name, min, max, err));
-    for (uint32_t i = 0; i < array->count; i++)
-        out[i] = (int32_t)array->u.items[i].u.integer;
-    return DBO_OK;
-}
-
-dbo_status dbo_json_array_int64(const dbo_json_value *array, const char *name, int64_t min,
-                                int64_t max, int64_t *out, dbo_error *err)
-{
-    DBO_TRY(check_int_array(array, name, min, max, err));
-    for (uint32_t i = 0; i < array->count; i++)
-        out[i] = array->u.items[i].u.integer;
+    DBO_TRY(dbo_json_expect(array, DBO_JSON_ARRAY, err));
+    for (size_t i = 0, count = dbo_json_count(array); i < count; i++) {
+        dbo_json_value value = dbo_json_at(array, i);
+        DBO_TRY(expect_int(&value, min, max, err));
+        out[i] = dbo_json_int(&value);
+    }
     return DBO_OK;
 }
 
 dbo_status dbo_json_check_keys(const dbo_json_value *object, const char *const *keys,
                                size_t num_keys, dbo_error *err)
 {
-    for (size_t i = 0; i < dbo_json_count(object); i++) {
-        const char *key = dbo_json_key_at(object, i);
-        bool known = key == NULL; /* an array has no keys to check */
-        for (size_t k = 0; k < num_keys && !known; k++)
-            known = strcmp(key, keys[k]) == 0;
-        if (known)
+    const char *key;
+    json_t *member;
+    DBO_TRY(dbo_json_expect(object, DBO_JSON_OBJECT, err));
+    json_object_foreach(object->node, key, member)
+    {
+        size_t k = 0;
+        while (k < num_keys && (!keys[k] || strcmp(key, keys[k]) != 0))
+            k++;
+        if (k < num_keys)
             continue;
         char hint[128];
+        dbo_json_value unknown = {.node = member, .in = object, .key = key};
         dbo_suggestion nearest = dbo_suggest_begin(key);
-        for (size_t k = 0; k < num_keys; k++)
+        for (k = 0; k < num_keys; k++)
             dbo_suggest_offer(&nearest, keys[k]);
-        return dbo_json_fail(err, dbo_json_at(object, i),
-                             dbo_suggest_hint(&nearest, hint, sizeof hint), "unknown key \"%.80s\"",
-                             key);
+        return dbo_json_fail(err, &unknown, dbo_suggest_hint(&nearest, hint, sizeof hint),
+                             "unknown key");
     }
-    return DBO_OK;
-}
-
-static dbo_status read_stream(FILE *file, size_t max_bytes, const dbo_json_limits *limits,
-                              char **out, size_t *length, dbo_error *err)
-{
-    size_t capacity = 0;
-    *out = NULL;
-    *length = 0;
-    for (;;) {
-        if (limits && limits->cancelled && limits->cancelled(limits->cancelled_self))
-            return dbo_fail(err, DBO_CANCELLED, NULL, "interrupted");
-        if (capacity - *length < READ_CHUNK_BYTES) {
-            capacity = capacity * 2 + READ_CHUNK_BYTES;
-            char *larger = realloc(*out, capacity);
-            if (larger == NULL)
-                return dbo_fail_memory(err, "the text of a JSON file");
-            *out = larger;
-        }
-        size_t got = fread(*out + *length, 1, capacity - *length, file);
-        *length += got;
-        if (*length > max_bytes)
-            return dbo_fail(err, DBO_LIMIT, NULL, "the file has more than %zu bytes", max_bytes);
-        if (got == 0)
-            break;
-    }
-    if (ferror(file))
-        return dbo_fail(err, DBO_IO, NULL, "cannot be read: %s", strerror(errno));
-    return DBO_OK;
-}
-
-dbo_status dbo_json_read_file(dbo_json **out, const char *path, const dbo_json_limits *limits,
-                              dbo_error *err)
-{
-    *out = NULL;
-    bool is_stdin = strcmp(path, "-") == 0;
-    size_t max_bytes =
-        limits != NULL && limits->max_bytes != 0 ? limits->max_bytes : (size_t)1 << 30;
-    FILE *file = is_stdin ? stdin : fopen(path, "rb");
-    if (file == NULL)
-        return dbo_fail(err, DBO_IO, "Check the path.", "%s cannot be opened: %s", path,
-                        strerror(errno));
-    char *text = NULL;
-    size_t length = 0;
-    dbo_status status = read_stream(file, max_bytes, limits, &text, &length, err);
-    if (status == DBO_OK)
-        status = dbo_json_parse(out, text, length, limits, err);
-    if (!is_stdin)
-        (void)fclose(file);
-    free(text);
-    if (status != DBO_OK)
-        return dbo_error_prefix(err, "%s", is_stdin ? "stdin" : path);
     return DBO_OK;
 }

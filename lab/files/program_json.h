@@ -10,10 +10,13 @@
  * {"i": "A2A_FINISH", "handle", "stream"}, {"i": "HOST_WAIT", "handle" | "event"}, {"i": "ALLOC" |
  * "FREE" | "RECORD_STREAM", "buffer", "stream"}. Order is issue order; turns are the engine's ring.
  *
+ * Keys that are not named here are refused, but "note", "expected" and "layers" of the program:
+ * people keep programs as cases. "buffers" may be left out: any name is one then.
+ *
  * Streams, events, handles and buffers are named by strings or by numbers; "compute" and "comm" are
- * always there. A stream left out is the ubatch's current one, or for an ALLOC its buffer's pool. A
- * pool is the stream whose pool a buffer belongs to (left out: compute). Times left
- * out are 0, kinds left out CUSTOM. A buffer is read or written as a whole. Buffers may have
+ * always there, listed or not. A stream left out is the ubatch's current one, or for an ALLOC its
+ * buffer's pool. A pool is the stream whose pool a buffer belongs to (left out: compute). Times
+ * left out are 0, kinds left out CUSTOM. A buffer is read or written as a whole. Buffers may have
  * "bytes", and "workspace" or "input" as core/program/program.h has them.
  */
 #ifndef DBO_APP_PROGRAM_JSON_H
@@ -38,17 +41,10 @@ typedef struct dbo_program_file {
     bool many_layers;       /* set by who runs it more than once: dbo_program_file_op_text */
 } dbo_program_file;
 
-/* Who reads; each slot may be NULL. `self` is given to both. */
-typedef struct dbo_program_reading {
-    bool (*cancelled)(void *self);                  /* polled: true ends it with DBO_CANCELLED */
-    void (*warn)(void *self, const char *sentence); /* "line 3: 'read' is no key ..." */
-    void *self;
-} dbo_program_reading;
-
-/* DBO_PARSE or DBO_INVALID with a sentence that names line and column; nothing is left to free. */
-dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *out, dbo_error *err);
-dbo_status dbo_program_json_read_for(const dbo_json_value *root, const dbo_program_reading *reading,
-                                     dbo_program_file *out, dbo_error *err);
+/* Reads it. `cancelled` (or NULL) is polled: true ends it with DBO_CANCELLED. DBO_PARSE names the
+ * path of what is wrong, DBO_INVALID is what the builder refuses; nothing is left to free then. */
+dbo_status dbo_program_json_read(const dbo_json_value *root, bool (*cancelled)(void *self),
+                                 dbo_program_file *out, dbo_error *err);
 /* "up_proj of ubatch 1", as the file calls it, and the layer if there are many: a
  * dbo_op_text of a dbo_program_file. O(log n). */
 void dbo_program_file_op_text(const void *file, dbo_op_id id, char *out, size_t size);

@@ -2,7 +2,6 @@
  * they are met; the builder checks the rest. */
 #include "core/base/suggest.h"
 #include "lab/files/program_json.h"
-#include "lab/files/program_keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,11 +9,32 @@
 
 #define MAX_US    1e12
 #define MAX_BYTES (INT64_C(1) << 50)
+#define MAX_KEYS  8
+
+/* "note", "expected" and "layers" are for people who keep programs as cases; nobody reads them. */
+static const char *const root_keys[] = {"num_ubatches", "streams",  "buffers", "ubatches",
+                                        "note",         "expected", "layers"};
+static const char *const buffer_keys[] = {"name", "pool", "bytes", "workspace", "input"};
+static const char *const keys_of[DBO_CODE_COUNT][MAX_KEYS] = {
+    [DBO_CODE_OP] = {"i", "name", "kind", "stream", "us", "sms", "reads", "writes"},
+    [DBO_CODE_RECORD] = {"i", "event", "stream"},
+    [DBO_CODE_WAIT] = {"i", "event", "stream"},
+    [DBO_CODE_SET_STREAM] = {"i", "stream"},
+    [DBO_CODE_YIELD] = {"i"},
+    [DBO_CODE_HOOK_SET] = {"i", "handle"},
+    [DBO_CODE_HOOK_RUN] = {"i"},
+    [DBO_CODE_A2A_POST] = {"i", "dir", "handle", "stream", "us", "reads", "writes", "prev_event"},
+    [DBO_CODE_A2A_FINISH] = {"i", "handle", "stream"},
+    [DBO_CODE_HOST_WAIT] = {"i", "handle", "event"},
+    [DBO_CODE_ALLOC] = {"i", "buffer", "stream"},
+    [DBO_CODE_FREE] = {"i", "buffer", "stream"},
+    [DBO_CODE_RECORD_STREAM] = {"i", "buffer", "stream"},
+};
 
 typedef struct reader {
     dbo_program_file *file;
-    const dbo_program_reading *reading; /* or NULL */
-    dbo_program_keys keys;
+    bool (*cancelled)(void *self); /* or NULL */
+    const char *codes[DBO_CODE_COUNT], *kinds[DBO_KIND_COUNT];
     dbo_name_list buffers;
     dbo_program_builder builder;
     bool buffers_given;
@@ -24,32 +44,24 @@ typedef struct reader {
 
 /* ---- names ---- */
 
-static bool cancelled(const reader *r)
-{
-    const dbo_program_reading *reading = r->reading;
-    return reading && reading->cancelled && reading->cancelled(reading->self);
-}
-
 static dbo_status poll_reader(const reader *r, dbo_error *err)
 {
-    return cancelled(r) ? dbo_fail(err, DBO_CANCELLED, NULL, "interrupted") : DBO_OK;
+    bool stop = r->cancelled && r->cancelled(NULL);
+    return stop ? dbo_fail(err, DBO_CANCELLED, NULL, "interrupted") : DBO_OK;
 }
 
 /* The text of a name: a string, or a number that stands for one. */
-static dbo_status name_of(const dbo_json_value *value, const char *key, char *out, size_t size,
-                          dbo_error *err)
+static dbo_status name_of(const dbo_json_value *value, char *out, size_t size, dbo_error *err)
 {
-    switch (dbo_json_type_of(value)) {
-    case DBO_JSON_STRING:
-        if (dbo_json_string(value)[0] == '\0' || strlen(dbo_json_string(value)) >= size)
-            return dbo_json_fail(err, value, NULL, "\"%s\" is empty or too long", key);
-        snprintf(out, size, "%s", dbo_json_string(value));
+    if (dbo_json_type_of(value) == DBO_JSON_INT) {
+        snprintf(out, size, "%lld", (long long)dbo_json_int(value));
         return DBO_OK;
-    case DBO_JSON_INT: snprintf(out, size, "%lld", (long long)dbo_json_int(value)); return DBO_OK;
-    default:
-        return dbo_json_fail(err, value, NULL, "\"%s\" must be a name or a number, not %s", key,
-                             dbo_json_type_name(dbo_json_type_of(value)));
     }
+    DBO_TRY(dbo_json_expect(value, DBO_JSON_STRING, err));
+    if (dbo_json_string(value)[0] == '\0' || strlen(dbo_json_string(value)) >= size)
+        return dbo_json_fail(err, value, NULL, "a name cannot be empty or that long");
+    snprintf(out, size, "%s", dbo_json_string(value));
+    return DBO_OK;
 }
 
 /* A name that is met for the first time is the next number. */
@@ -57,14 +69,14 @@ static dbo_status number_of(reader *r, dbo_name_list *list, const dbo_json_value
                             const char *key, uint16_t (*add)(dbo_program_builder *builder),
                             uint16_t *out, dbo_error *err)
 {
-    const dbo_json_value *value;
+    dbo_json_value value;
     char name[128];
-    DBO_TRY(dbo_json_need(instr, key, &value, err));
-    DBO_TRY(name_of(value, key, name, sizeof name, err));
+    DBO_TRY(dbo_json_need(instr, key, DBO_JSON_ANY, &value, err));
+    DBO_TRY(name_of(&value, name, sizeof name, err));
     uint32_t number = dbo_name_find(list, name);
     if (number == list->count) {
         if (list->count > UINT8_MAX)
-            return dbo_json_fail(err, value, NULL,
+            return dbo_json_fail(err, &value, NULL,
                                  "'%.40s' is one too many: a program file can name %u %s", name,
                                  UINT8_MAX + 1u, list == &r->file->handles ? "handles" : "events");
         DBO_TRY(dbo_name_add(list, &r->file->arena, name, err));
@@ -103,13 +115,12 @@ static dbo_status add_buffer(reader *r, const dbo_json_value *value, const char 
     return DBO_OK;
 }
 
-static dbo_status find_buffer(reader *r, const dbo_json_value *value, const char *key,
-                              uint16_t *out, dbo_error *err)
+static dbo_status find_buffer(reader *r, const dbo_json_value *value, uint16_t *out, dbo_error *err)
 {
     const dbo_program *p = &r->builder.program;
     char name[128], hint[128];
     DBO_TRY(poll_reader(r, err));
-    DBO_TRY(name_of(value, key, name, sizeof name, err));
+    DBO_TRY(name_of(value, name, sizeof name, err));
     uint32_t number = dbo_name_find(&r->buffers, name);
     *out = (uint16_t)number;
     if (number < r->buffers.count)
@@ -127,9 +138,9 @@ static dbo_status find_buffer(reader *r, const dbo_json_value *value, const char
 
 static dbo_status read_buffer(reader *r, const dbo_json_value *instr, uint16_t *out, dbo_error *err)
 {
-    const dbo_json_value *value;
-    DBO_TRY(dbo_json_need(instr, "buffer", &value, err));
-    return find_buffer(r, value, "buffer", out, err);
+    dbo_json_value value;
+    DBO_TRY(dbo_json_need(instr, "buffer", DBO_JSON_ANY, &value, err));
+    return find_buffer(r, &value, out, err);
 }
 
 /* The stream that a key names; `otherwise` where it is left out. */
@@ -137,26 +148,26 @@ static dbo_status read_stream(reader *r, const dbo_json_value *object, const cha
                               uint8_t otherwise, uint8_t *out, dbo_error *err)
 {
     const dbo_program *p = &r->builder.program;
-    const dbo_json_value *value = dbo_json_get(object, key);
+    dbo_json_value value = dbo_json_get(object, key);
     char name[128];
-    if (!value || dbo_json_is_null(value)) {
+    if (dbo_json_is_null(&value)) {
         *out = otherwise;
         return DBO_OK;
     }
-    if (dbo_json_type_of(value) == DBO_JSON_INT) {
-        int64_t number = dbo_json_int(value);
+    if (dbo_json_type_of(&value) == DBO_JSON_INT) {
+        int64_t number = dbo_json_int(&value);
         *out = (uint8_t)number;
         if (number >= 0 && number < (int64_t)p->num_streams)
             return DBO_OK;
-        return dbo_json_fail(err, value, NULL, "there is no stream %lld", (long long)number);
+        return dbo_json_fail(err, &value, NULL, "there is no stream %lld", (long long)number);
     }
-    DBO_TRY(name_of(value, key, name, sizeof name, err));
+    DBO_TRY(name_of(&value, name, sizeof name, err));
     for (uint32_t i = 0; i < p->num_streams; i++) {
         *out = (uint8_t)i;
         if (strcmp(p->stream_names[i], name) == 0)
             return DBO_OK;
     }
-    return dbo_json_fail(err, value, "\"streams\" lists them.", "there is no stream '%s'", name);
+    return dbo_json_fail(err, &value, "\"streams\" lists them.", "there is no stream '%s'", name);
 }
 
 /* A buffer comes from the pool that it is said to belong to, unless the instruction says. */
@@ -174,9 +185,9 @@ static dbo_status read_alloc(reader *r, const dbo_json_value *instr, dbo_instr *
 static dbo_status read_accesses(reader *r, const dbo_json_value *instr, const char *key,
                                 const dbo_access **out, uint32_t *count, dbo_error *err)
 {
-    const dbo_json_value *list = NULL;
-    DBO_TRY(dbo_json_opt_array(instr, key, &list, err));
-    *count = (uint32_t)dbo_json_count(list);
+    dbo_json_value list;
+    DBO_TRY(dbo_json_opt(instr, key, DBO_JSON_ARRAY, &list, err));
+    *count = (uint32_t)dbo_json_count(&list);
     *out = NULL;
     if (*count == 0)
         return DBO_OK;
@@ -185,7 +196,8 @@ static dbo_status read_accesses(reader *r, const dbo_json_value *instr, const ch
         return dbo_fail_memory(err, "a program");
     for (uint32_t i = 0; i < *count; i++) {
         uint16_t buffer = 0;
-        DBO_TRY(find_buffer(r, dbo_json_at(list, i), key, &buffer, err));
+        dbo_json_value name = dbo_json_at(&list, i);
+        DBO_TRY(find_buffer(r, &name, &buffer, err));
         accesses[i] = (dbo_access){.buffer = buffer};
         if (buffer < r->builder.program.num_buffers)
             accesses[i].bytes = r->builder.program.buffers[buffer].bytes;
@@ -209,74 +221,55 @@ static dbo_status read_ns(const dbo_json_value *instr, int64_t *out, dbo_error *
     return DBO_OK;
 }
 
-static dbo_status read_kind(const dbo_json_value *instr, dbo_op_kind *out, dbo_error *err)
-{
-    const char *word = NULL;
-    char hint[128];
-    *out = DBO_KIND_CUSTOM;
-    DBO_TRY(dbo_json_opt_string(instr, "kind", &word, err));
-    if (!word)
-        return DBO_OK;
-    *out = dbo_op_kind_of_name(word);
-    if (*out < DBO_KIND_COUNT)
-        return DBO_OK;
-    dbo_suggestion near = dbo_suggest_begin(word);
-    for (int kind = 0; kind < DBO_KIND_COUNT; kind++)
-        dbo_suggest_offer(&near, dbo_op_kind_name((dbo_op_kind)kind));
-    return dbo_json_fail(err, dbo_json_get(instr, "kind"),
-                         dbo_suggest_hint(&near, hint, sizeof hint), "no kind of op is called '%s'",
-                         word);
-}
-
 static dbo_status read_op(reader *r, uint32_t ubatch, const dbo_json_value *instr, uint16_t *index,
                           dbo_error *err)
 {
-    dbo_op_kind kind;
+    uint32_t kind = DBO_KIND_CUSTOM, sms = 0;
     dbo_op_io io;
-    const char *name = NULL;
-    int64_t sms = 0;
+    const char *name = NULL, *word = NULL;
     dbo_op_cost cost = {0};
-    DBO_TRY(read_kind(instr, &kind, err));
+    DBO_TRY(dbo_json_opt_string(instr, "kind", &word, err));
+    if (word)
+        kind = dbo_op_kind_of_name(word);
+    if (kind >= DBO_KIND_COUNT)
+        return dbo_json_need_word(instr, "kind", "kind of op", r->kinds, DBO_KIND_COUNT, &kind,
+                                  err);
     DBO_TRY(read_ns(instr, &cost.fixed_ns, err));
-    DBO_TRY(dbo_json_opt_int(instr, "sms", 0, UINT16_MAX, &sms, err));
+    DBO_TRY(dbo_json_opt_uint32(instr, "sms", 0, UINT16_MAX, &sms, err));
     DBO_TRY(dbo_json_opt_string(instr, "name", &name, err));
     DBO_TRY(read_io(r, instr, &io, err));
     if (r->builder.program.num_ops >= DBO_NO_INDEX)
         return dbo_json_fail(err, instr, NULL, "a program can have %u ops: this is one too many",
                              DBO_NO_INDEX);
     cost.fixed_sms = (uint16_t)sms;
-    *index = dbo_program_add_op(&r->builder, ubatch, kind, &cost, 1);
+    *index = dbo_program_add_op(&r->builder, ubatch, (dbo_op_kind)kind, &cost, 1);
     if (r->builder.status != DBO_OK)
         return DBO_OK; /* the builder says it in the end */
     dbo_program_set_op_io(&r->builder, *index, &io);
-    return dbo_name_push(&r->file->op_names, &r->file->arena, name ? name : dbo_op_kind_name(kind),
-                         err);
+    return dbo_name_push(&r->file->op_names, &r->file->arena, name ? name : r->kinds[kind], err);
 }
 
 static dbo_status read_post(reader *r, uint32_t ubatch, const dbo_json_value *instr, dbo_instr *out,
                             dbo_error *err)
 {
-    const char *direction;
+    static const char *const directions[] = {
+        [DBO_A2A_DISPATCH] = "dispatch", [DBO_A2A_COMBINE] = "combine"};
+    uint32_t direction = 0;
     dbo_op_io io;
-    const dbo_json_value *previous = dbo_json_get(instr, "prev_event");
     dbo_a2a_cost cost = {0};
     uint16_t handle = 0;
-    DBO_TRY(dbo_json_need_string(instr, "dir", &direction, err));
-    bool combine = strcmp(direction, "combine") == 0;
-    if (!combine && strcmp(direction, "dispatch") != 0)
-        return dbo_json_fail(err, instr, NULL, "\"dir\" is dispatch or combine, not '%.40s'",
-                             direction);
+    DBO_TRY(dbo_json_need_word(instr, "dir", "direction", directions, 2, &direction, err));
     DBO_TRY(read_handle(r, instr, &handle, err));
     DBO_TRY(read_ns(instr, &cost.fixed_ns, err));
     DBO_TRY(read_io(r, instr, &io, err));
     out->previous = DBO_NO_INDEX;
-    if (previous && !dbo_json_is_null(previous))
+    if (dbo_json_has(instr, "prev_event"))
         DBO_TRY(read_event(r, instr, "prev_event", &out->previous, err));
     if (r->builder.program.num_posts >= DBO_NO_INDEX)
         return dbo_json_fail(err, instr, NULL,
                              "a program can have %u transfers: this is one too many", DBO_NO_INDEX);
-    out->index = dbo_program_add_post(&r->builder, ubatch,
-                                      combine ? DBO_A2A_COMBINE : DBO_A2A_DISPATCH, &cost, handle);
+    out->index =
+        dbo_program_add_post(&r->builder, ubatch, (dbo_a2a_direction)direction, &cost, handle);
     if (r->builder.status == DBO_OK)
         dbo_program_set_post_io(&r->builder, out->index, &io);
     r->stream_of_handle[handle] = out->stream;
@@ -286,44 +279,27 @@ static dbo_status read_post(reader *r, uint32_t ubatch, const dbo_json_value *in
 static dbo_status read_host_wait(reader *r, const dbo_json_value *instr, dbo_instr *out,
                                  dbo_error *err)
 {
-    const dbo_json_value *event = dbo_json_get(instr, "event");
-    out->wait_event = event && !dbo_json_is_null(event);
+    out->wait_event = dbo_json_has(instr, "event");
+    if (out->wait_event && dbo_json_has(instr, "handle"))
+        return dbo_json_fail(err, instr, NULL, "the host waits for an event or for a handle");
     return out->wait_event ? read_event(r, instr, "event", &out->index, err)
                            : read_handle(r, instr, &out->index, err);
 }
 
 /* ---- instructions ---- */
 
-static dbo_status read_code(const dbo_json_value *instr, dbo_code *out, dbo_error *err)
-{
-    const char *word;
-    char hint[128];
-    DBO_TRY(dbo_json_need_string(instr, "i", &word, err));
-    dbo_suggestion near = dbo_suggest_begin(word);
-    for (int code = 0; code < DBO_CODE_COUNT; code++) {
-        *out = (dbo_code)code;
-        if (strcmp(dbo_code_name(*out), word) == 0)
-            return DBO_OK;
-        dbo_suggest_offer(&near, dbo_code_name(*out));
-    }
-    return dbo_json_fail(err, instr, dbo_suggest_hint(&near, hint, sizeof hint),
-                         "no instruction is called '%.40s'", word);
-}
-
 static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *instr,
                              dbo_error *err)
 {
-    dbo_code code;
+    uint32_t code;
+    dbo_json_value stream;
     dbo_instr out = {0};
     DBO_TRY(poll_reader(r, err));
-    if (dbo_json_type_of(instr) != DBO_JSON_OBJECT)
-        return dbo_json_fail(err, instr, NULL, "an instruction must be an object, not %s",
-                             dbo_json_type_name(dbo_json_type_of(instr)));
-    DBO_TRY(read_code(instr, &code, err));
-    dbo_program_keys_look(&r->keys, instr, code);
+    DBO_TRY(dbo_json_need_word(instr, "i", "instruction", r->codes, DBO_CODE_COUNT, &code, err));
+    DBO_TRY(dbo_json_check_keys(instr, keys_of[code], MAX_KEYS, err));
     DBO_TRY(read_stream(r, instr, "stream", r->current, &out.stream, err));
     out.code = (uint8_t)code;
-    switch (code) {
+    switch ((dbo_code)code) {
     case DBO_CODE_OP: DBO_TRY(read_op(r, ubatch, instr, &out.index, err)); break;
     case DBO_CODE_RECORD:
     case DBO_CODE_WAIT: DBO_TRY(read_event(r, instr, "event", &out.index, err)); break;
@@ -337,7 +313,10 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
     case DBO_CODE_ALLOC: DBO_TRY(read_alloc(r, instr, &out, err)); break;
     case DBO_CODE_FREE:
     case DBO_CODE_RECORD_STREAM: DBO_TRY(read_buffer(r, instr, &out.index, err)); break;
-    case DBO_CODE_SET_STREAM: r->current = out.stream; break;
+    case DBO_CODE_SET_STREAM:
+        DBO_TRY(dbo_json_need(instr, "stream", DBO_JSON_ANY, &stream, err));
+        r->current = out.stream;
+        break;
     case DBO_CODE_YIELD:
     case DBO_CODE_HOOK_RUN:
     case DBO_CODE_COUNT: break;
@@ -350,20 +329,20 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
 
 static dbo_status read_streams(reader *r, const dbo_json_value *root, dbo_error *err)
 {
-    const dbo_json_value *list = NULL;
+    dbo_json_value list;
     dbo_name_list given = {0};
-    DBO_TRY(dbo_json_opt_array(root, "streams", &list, err));
-    for (size_t i = 0; i < dbo_json_count(list); i++) {
-        const dbo_json_value *value = dbo_json_at(list, i);
+    DBO_TRY(dbo_json_need(root, "streams", DBO_JSON_ARRAY, &list, err));
+    for (size_t i = 0; i < dbo_json_count(&list); i++) {
+        dbo_json_value value = dbo_json_at(&list, i);
         char name[128];
-        DBO_TRY(name_of(value, "streams", name, sizeof name, err));
+        DBO_TRY(name_of(&value, name, sizeof name, err));
         if (dbo_name_find(&given, name) < given.count)
-            return dbo_json_fail(err, value, NULL, "two streams are called '%s'", name);
+            return dbo_json_fail(err, &value, NULL, "two streams are called '%s'", name);
         DBO_TRY(dbo_name_add(&given, &r->file->arena, name, err));
         if (strcmp(name, "compute") == 0 || strcmp(name, "comm") == 0)
             continue;
         if (r->builder.program.num_streams >= DBO_MAX_STREAMS)
-            return dbo_json_fail(err, value, NULL,
+            return dbo_json_fail(err, &value, NULL,
                                  "'%.40s' is one too many: a program can have %u streams, "
                                  "compute and comm among them",
                                  name, DBO_MAX_STREAMS);
@@ -375,20 +354,22 @@ static dbo_status read_streams(reader *r, const dbo_json_value *root, dbo_error 
 
 static dbo_status read_one_buffer(reader *r, const dbo_json_value *buffer, dbo_error *err)
 {
-    const dbo_json_value *value;
+    dbo_json_value value;
     char name[128];
     uint8_t pool = DBO_STREAM_COMPUTE;
     int64_t bytes = 0;
     bool workspace = false, input = false;
     DBO_TRY(poll_reader(r, err));
-    DBO_TRY(dbo_json_need(buffer, "name", &value, err));
-    DBO_TRY(name_of(value, "name", name, sizeof name, err));
+    DBO_TRY(
+        dbo_json_check_keys(buffer, buffer_keys, sizeof buffer_keys / sizeof *buffer_keys, err));
+    DBO_TRY(dbo_json_need(buffer, "name", DBO_JSON_ANY, &value, err));
+    DBO_TRY(name_of(&value, name, sizeof name, err));
     DBO_TRY(read_stream(r, buffer, "pool", DBO_STREAM_COMPUTE, &pool, err));
     DBO_TRY(dbo_json_opt_int(buffer, "bytes", 0, MAX_BYTES, &bytes, err));
     DBO_TRY(dbo_json_opt_bool(buffer, "workspace", &workspace, err));
     DBO_TRY(dbo_json_opt_bool(buffer, "input", &input, err));
     if (dbo_name_find(&r->buffers, name) < r->buffers.count)
-        return dbo_json_fail(err, buffer, NULL, "two buffers are called '%s'", name);
+        return dbo_json_fail(err, &value, NULL, "two buffers are called '%s'", name);
     const dbo_program_buffer given = {
         .bytes = (uint64_t)bytes, .pool = pool, .workspace = workspace, .input = input};
     return add_buffer(r, buffer, name, &given, err);
@@ -396,30 +377,32 @@ static dbo_status read_one_buffer(reader *r, const dbo_json_value *buffer, dbo_e
 
 static dbo_status read_buffers(reader *r, const dbo_json_value *root, dbo_error *err)
 {
-    const dbo_json_value *list = NULL;
-    DBO_TRY(dbo_json_opt_array(root, "buffers", &list, err));
-    for (size_t i = 0; i < dbo_json_count(list); i++)
-        DBO_TRY(read_one_buffer(r, dbo_json_at(list, i), err));
-    r->buffers_given = list != NULL;
+    dbo_json_value list;
+    DBO_TRY(dbo_json_opt(root, "buffers", DBO_JSON_ARRAY, &list, err));
+    for (size_t i = 0; i < dbo_json_count(&list); i++) {
+        dbo_json_value buffer = dbo_json_at(&list, i);
+        DBO_TRY(read_one_buffer(r, &buffer, err));
+    }
+    r->buffers_given = list.node != NULL;
     return DBO_OK;
 }
 
 static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t num_ubatches,
                                 dbo_error *err)
 {
-    const dbo_json_value *ubatches;
-    DBO_TRY(dbo_json_need_array(root, "ubatches", &ubatches, err));
-    if (dbo_json_count(ubatches) != num_ubatches)
-        return dbo_json_fail(err, ubatches, NULL,
-                             "\"ubatches\" has %zu lists, not num_ubatches, %u",
-                             dbo_json_count(ubatches), num_ubatches);
+    dbo_json_value ubatches;
+    DBO_TRY(dbo_json_need(root, "ubatches", DBO_JSON_ARRAY, &ubatches, err));
+    if (dbo_json_count(&ubatches) != num_ubatches)
+        return dbo_json_fail(err, &ubatches, NULL, "there are %zu lists, not num_ubatches, %u",
+                             dbo_json_count(&ubatches), num_ubatches);
     for (uint32_t u = 0; u < num_ubatches; u++) {
-        const dbo_json_value *list = dbo_json_at(ubatches, u);
-        if (dbo_json_type_of(list) != DBO_JSON_ARRAY)
-            return dbo_json_fail(err, list, NULL, "an ubatch must be a list of instructions");
+        dbo_json_value list = dbo_json_at(&ubatches, u);
+        DBO_TRY(dbo_json_expect(&list, DBO_JSON_ARRAY, err));
         r->current = DBO_STREAM_COMPUTE;
-        for (size_t i = 0; i < dbo_json_count(list); i++)
-            DBO_TRY(read_instr(r, u, dbo_json_at(list, i), err));
+        for (size_t i = 0; i < dbo_json_count(&list); i++) {
+            dbo_json_value instr = dbo_json_at(&list, i);
+            DBO_TRY(read_instr(r, u, &instr, err));
+        }
     }
     return DBO_OK;
 }
@@ -484,18 +467,21 @@ static dbo_status read_parts(reader *r, const dbo_json_value *root, uint32_t num
     return read_ubatches(r, root, num_ubatches, err);
 }
 
-dbo_status dbo_program_json_read_for(const dbo_json_value *root, const dbo_program_reading *reading,
-                                     dbo_program_file *out, dbo_error *err)
+dbo_status dbo_program_json_read(const dbo_json_value *root, bool (*cancelled)(void *self),
+                                 dbo_program_file *out, dbo_error *err)
 {
-    int64_t num_ubatches = 0;
-    reader r = {.file = out, .reading = reading};
-    if (reading)
-        r.keys = (dbo_program_keys){.warn = reading->warn, .self = reading->self};
+    uint32_t num_ubatches = 0;
+    reader r = {.file = out, .cancelled = cancelled};
+    for (int code = 0; code < DBO_CODE_COUNT; code++)
+        r.codes[code] = dbo_code_name((dbo_code)code);
+    for (int kind = 0; kind < DBO_KIND_COUNT; kind++)
+        r.kinds[kind] = dbo_op_kind_name((dbo_op_kind)kind);
     memset(out, 0, sizeof *out);
-    DBO_TRY(dbo_json_need_int(root, "num_ubatches", 1, DBO_MAX_UBATCHES, &num_ubatches, err));
+    DBO_TRY(dbo_json_check_keys(root, root_keys, sizeof root_keys / sizeof *root_keys, err));
+    DBO_TRY(dbo_json_need_uint32(root, "num_ubatches", 1, DBO_MAX_UBATCHES, &num_ubatches, err));
     dbo_arena_init(&out->arena, 0);
-    dbo_program_builder_init(&r.builder, "file", (uint32_t)num_ubatches);
-    dbo_status status = read_parts(&r, root, (uint32_t)num_ubatches, err);
+    dbo_program_builder_init(&r.builder, "file", num_ubatches);
+    dbo_status status = read_parts(&r, root, num_ubatches, err);
     if (status == DBO_OK) {
         status = dbo_program_builder_finish(&r.builder, &out->program, err);
     } else {
@@ -505,16 +491,9 @@ dbo_status dbo_program_json_read_for(const dbo_json_value *root, const dbo_progr
     }
     if (status == DBO_OK)
         status = order_ops(out, err);
-    if (status == DBO_OK)
-        dbo_program_keys_end(&r.keys);
-    else
+    if (status != DBO_OK)
         dbo_program_file_fini(out);
     return status;
-}
-
-dbo_status dbo_program_json_read(const dbo_json_value *root, dbo_program_file *out, dbo_error *err)
-{
-    return dbo_program_json_read_for(root, NULL, out, err);
 }
 
 void dbo_program_file_fini(dbo_program_file *file)

@@ -2,6 +2,8 @@
 #include "lab/files/json.h"
 #include "tests/support/command.h"
 
+#include <jansson.h>
+
 static int check(const char *arguments)
 {
     char line[512];
@@ -47,9 +49,10 @@ static void exit_codes(void **state)
 }
 
 /* A stream that is left out is the current one: on compute, the rows are there. */
-#define SWITCHED(code)                                                                     \
-    "{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"kind\": \"A1\", \"writes\": " \
-    "[\"rows\"]}, " code                                                                   \
+#define SWITCHED(code)                                                                          \
+    "{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"kind\": \"A1\", " \
+    "\"writes\": "                                                                              \
+    "[\"rows\"]}, " code                                                                        \
     "{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": \"h\", \"reads\": [\"rows\"]}]]}"
 
 static void streams_left_out(void **state)
@@ -62,9 +65,9 @@ static void streams_left_out(void **state)
     assert_non_null(strstr(printed, "(comm)"));
 }
 
-static const dbo_json_value *member(const dbo_json_value *object, const char *key)
+static const json_t *member(const json_t *object, const char *key)
 {
-    const dbo_json_value *value = dbo_json_get(object, key);
+    const json_t *value = json_object_get(object, key);
     if (!value)
         fail_msg("no \"%s\"", key);
     return value;
@@ -78,20 +81,22 @@ static void the_document(void **state)
     put_file("bad.json", PROGRAM(""));
     assert_int_equal(check("--program bad.json --json -"), 3);
     assert_int_equal(dbo_json_parse(&document, printed, strlen(printed), NULL, &err), DBO_OK);
-    const dbo_json_value *root = dbo_json_root(document);
-    assert_int_equal(dbo_json_int(member(root, "orders_explored")), 1);
-    assert_int_equal(dbo_json_count(member(root, "findings")), 1);
-    const dbo_json_value *f = dbo_json_at(member(root, "findings"), 0);
-    assert_string_equal(dbo_json_string(member(f, "kind")), "race");
-    assert_int_equal(dbo_json_int(member(f, "rank")), 0);
-    assert_int_equal(dbo_json_int(member(f, "ubatch")), 0);
-    assert_int_equal(dbo_json_int(member(f, "layer")), 0);
-    assert_string_equal(dbo_json_string(dbo_json_at(member(f, "ops"), 0)), "router of ubatch 0");
-    assert_string_equal(dbo_json_string(dbo_json_at(member(f, "ops"), 1)), "DISPATCH of ubatch 0");
-    assert_string_equal(dbo_json_string(member(f, "buffer")), "rows");
-    assert_non_null(strstr(dbo_json_string(member(f, "missing_edge")), "wait on comm before"));
-    assert_non_null(strstr(dbo_json_string(member(f, "fix")), "wait for an event"));
-    assert_true(dbo_json_is_null(member(f, "lost_us")));
+    const json_t *root = dbo_json_tree(document);
+    assert_int_equal(json_integer_value(member(root, "orders_explored")), 1);
+    assert_int_equal(json_array_size(member(root, "findings")), 1);
+    const json_t *f = json_array_get(member(root, "findings"), 0);
+    assert_string_equal(json_string_value(member(f, "kind")), "race");
+    assert_int_equal(json_integer_value(member(f, "rank")), 0);
+    assert_int_equal(json_integer_value(member(f, "ubatch")), 0);
+    assert_int_equal(json_integer_value(member(f, "layer")), 0);
+    assert_string_equal(json_string_value(json_array_get(member(f, "ops"), 0)),
+                        "router of ubatch 0");
+    assert_string_equal(json_string_value(json_array_get(member(f, "ops"), 1)),
+                        "DISPATCH of ubatch 0");
+    assert_string_equal(json_string_value(member(f, "buffer")), "rows");
+    assert_non_null(strstr(json_string_value(member(f, "missing_edge")), "wait on comm before"));
+    assert_non_null(strstr(json_string_value(member(f, "fix")), "wait for an event"));
+    assert_true(json_is_null(member(f, "lost_us")));
     dbo_json_destroy(document);
 }
 
@@ -127,7 +132,7 @@ __attribute__((format(printf, 3, 0))) static void put_many(FILE *file, uint32_t 
     }
 }
 
-#define BEGIN "{\"num_ubatches\": 1, \"ubatches\": [["
+#define BEGIN "{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [["
 #define END   "]]}\n"
 
 /* Every other op is on another stream, and they clash: each is a cause of its own. */
@@ -166,7 +171,7 @@ static void limits_are_named(void **state)
 {
     (void)state;
     FILE *file = begin_file("buffers.json");
-    fputs("{\"num_ubatches\": 1, \"buffers\": [", file);
+    fputs("{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [", file);
     put_many(file, 100000, "{\"name\": \"b%u\"}");
     fputs("], \"ubatches\": [[" END, file);
     assert_int_equal(fclose(file), 0);
@@ -200,21 +205,20 @@ static void limits_are_named(void **state)
 
 /* ---- slips, names, layers ---- */
 
-static void slips_in_keys_are_warned_of(void **state)
+static void keys_that_nobody_knows_are_refused(void **state)
 {
     (void)state;
-    put_file("slip.json", BEGIN "\n{\"i\": \"OP\", \"read\": [\"b\"], \"colour\": 1},\n"
-                                "{\"i\": \"OP\", \"reads\": [], \"read\": 1}" END);
-    assert_int_equal(check("--program slip.json"), 0);
-    assert_string_equal(complained, "dbo: warning: slip.json line 2: 'read' is no key of an "
-                                    "instruction, did you mean 'reads'?\n");
-    FILE *file = begin_file("slips.json");
-    fputs(BEGIN, file);
-    put_many(file, 100, "{\"i\": \"OP\", \"Writes\": [\"%u\"]}");
-    fputs(END, file);
-    assert_int_equal(fclose(file), 0);
-    assert_int_equal(check("--program slips.json"), 0);
-    assert_non_null(strstr(complained, "dbo: warning: slips.json 96 more keys like these\n"));
+    put_file("slip.json", BEGIN "\n{\"i\": \"OP\", \"reads\": []},\n"
+                                "{\"i\": \"OP\", \"reads\": [], \"read\": [\"b\"]}" END);
+    expect_refusal("slip.json", "dbo: slip.json: ubatches[0][1].read: unknown key\n"
+                                "     did you mean 'reads'?\n");
+    put_file("bare.json", "{\"num_ubatches\": 1, \"ubatches\": [[]]}");
+    expect_refusal("bare.json", "dbo: bare.json: streams: this key is missing\n");
+    put_file("noted.json", "{\"note\": \"nothing\", \"layers\": 3, \"expected\": [0], "
+                           "\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[]]}");
+    assert_int_equal(check("--program noted.json"), 0);
+    put_file("twice.json", "{\"num_ubatches\": 1,\n \"num_ubatches\": 2}");
+    expect_refusal("twice.json", "dbo: twice.json: line 2, column 2: num_ubatches: this key ");
 }
 
 /* Escapes, a bell, an end of line, a C1 control, and text that runs the other way. */
@@ -224,7 +228,7 @@ static void names_are_no_commands(void **state)
     static const char *const commands[] = {"\x1b", "\a", "a\nb", "\xc2\x9b", "\xe2\x80\xae"};
     put_file(
         "names.json",
-        "{\"num_ubatches\": 1, \"buffers\": [{\"name\": "
+        "{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": "
         "\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"}], \"ubatches\": [[{\"i\": \"OP\", \"name\": "
         "\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\", \"stream\": \"comm\", \"reads\": "
         "[\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"]}, {\"i\": \"OP\", \"writes\": "
@@ -274,9 +278,11 @@ static void layers_follow_one_another(void **state)
 static void refusals_name_their_ubatch(void **state)
 {
     (void)state;
-    put_file("free.json", "{\"num_ubatches\": 2, \"buffers\": [{\"name\": \"b\"}], \"ubatches\": "
-                          "[[], [{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"ALLOC\", "
-                          "\"buffer\": \"b\"}]]}");
+    put_file(
+        "free.json",
+        "{\"num_ubatches\": 2, \"streams\": [], \"buffers\": [{\"name\": \"b\"}], \"ubatches\": "
+        "[[], [{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"ALLOC\", "
+        "\"buffer\": \"b\"}]]}");
     assert_int_equal(check("--program free.json --json -"), 3);
     assert_non_null(strstr(printed, "\"kind\": \"rule\""));
     assert_non_null(strstr(printed, "\"ubatch\": 1"));
@@ -328,7 +334,7 @@ int main(void)
         cmocka_unit_test(a_file_is_written_whole),
         cmocka_unit_test(causes_beyond_the_thousandth_are_counted),
         cmocka_unit_test(limits_are_named),
-        cmocka_unit_test(slips_in_keys_are_warned_of),
+        cmocka_unit_test(keys_that_nobody_knows_are_refused),
         cmocka_unit_test(names_are_no_commands),
         cmocka_unit_test(what_was_assumed_is_said),
         cmocka_unit_test(layers_follow_one_another),

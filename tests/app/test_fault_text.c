@@ -4,6 +4,7 @@
 #include "tests/support/command.h"
 
 #include <ctype.h>
+#include <jansson.h>
 
 /* Rows begin at the left margin, with the name; their outcome and their words follow, in columns
  * where there is room for them. */
@@ -35,23 +36,24 @@ static void the_list_has_every_fault_once(void **state)
     }
 }
 
-static const dbo_json_value *member(const dbo_json_value *object, const char *key)
+static const json_t *member(const json_t *object, const char *key)
 {
-    const dbo_json_value *value = dbo_json_get(object, key);
+    const json_t *value = json_object_get(object, key);
     if (!value)
         fail_msg("no \"%s\"", key);
     return value;
 }
 
 /* A list of strings as the text "a, b". */
-static void join(const dbo_json_value *list, dbo_strbuf *out)
+static void join(const json_t *list, dbo_strbuf *out)
 {
     dbo_strbuf_clear(out);
-    for (size_t i = 0; i < dbo_json_count(list); i++)
-        dbo_strbuf_printf(out, "%s%s", i > 0 ? ", " : "", dbo_json_string(dbo_json_at(list, i)));
+    for (size_t i = 0; i < json_array_size(list); i++)
+        dbo_strbuf_printf(out, "%s%s", i > 0 ? ", " : "",
+                          json_string_value(json_array_get(list, i)));
 }
 
-static void expect_fault(const dbo_json_value *f, dbo_fault_id id)
+static void expect_fault(const json_t *f, dbo_fault_id id)
 {
     const dbo_fault_info info = dbo_fault_describe(id);
     const char *reports = dbo_fault_text_of(id).reports;
@@ -59,17 +61,17 @@ static void expect_fault(const dbo_json_value *f, dbo_fault_id id)
     dbo_strbuf got, wanted;
     dbo_strbuf_init(&got);
     dbo_strbuf_init(&wanted);
-    assert_string_equal(dbo_json_string(member(f, "name")), info.name);
-    assert_string_equal(dbo_json_string(member(f, "what")), info.what);
+    assert_string_equal(json_string_value(member(f, "name")), info.name);
+    assert_string_equal(json_string_value(member(f, "what")), info.what);
     dbo_fault_outcome_text(info.outcome, &wanted);
     join(member(f, "outcome"), &got);
     assert_string_equal(dbo_strbuf_text(&got), dbo_strbuf_text(&wanted));
     join(member(f, "reports"), &got);
     assert_string_equal(dbo_strbuf_text(&got), reports ? reports : "");
     snprintf(scene, sizeof scene, DBO_SOURCE_DIR "/scripts/faults/%s.lua", info.name);
-    assert_string_equal(dbo_json_string(member(f, "scene")), scene);
+    assert_string_equal(json_string_value(member(f, "scene")), scene);
     bool takes = id == DBO_FAULT_VOTE_SKIP || id == DBO_FAULT_LATE_RANK;
-    assert_int_equal(dbo_json_count(member(f, "parameters")) > 0, takes);
+    assert_int_equal(json_array_size(member(f, "parameters")) > 0, takes);
     dbo_strbuf_fini(&got);
     dbo_strbuf_fini(&wanted);
 }
@@ -81,16 +83,16 @@ static void the_document_has_every_fault(void **state)
     dbo_error err = {0};
     assert_int_equal(run("unset DBO_SCRIPTS_DIR; dbo faults --json -"), 0);
     assert_int_equal(dbo_json_parse(&document, printed, strlen(printed), NULL, &err), DBO_OK);
-    const dbo_json_value *faults = member(dbo_json_root(document), "faults");
-    assert_int_equal(dbo_json_count(faults), DBO_FAULT_COUNT);
+    const json_t *faults = member(dbo_json_tree(document), "faults");
+    assert_int_equal(json_array_size(faults), DBO_FAULT_COUNT);
     for (int id = 0; id < DBO_FAULT_COUNT; id++)
-        expect_fault(dbo_json_at(faults, (size_t)id), (dbo_fault_id)id);
-    const dbo_json_value *takes = member(dbo_json_at(faults, DBO_FAULT_LATE_RANK), "parameters");
-    assert_int_equal(dbo_json_count(takes), 2);
-    assert_string_equal(dbo_json_string(member(dbo_json_at(takes, 0), "name")), "rank");
-    assert_int_equal(dbo_json_int(member(dbo_json_at(takes, 0), "default")), 1);
-    assert_string_equal(dbo_json_string(member(dbo_json_at(takes, 1), "name")), "us");
-    assert_int_equal(dbo_json_int(member(dbo_json_at(takes, 1), "default")), 200);
+        expect_fault(json_array_get(faults, (size_t)id), (dbo_fault_id)id);
+    const json_t *takes = member(json_array_get(faults, DBO_FAULT_LATE_RANK), "parameters");
+    assert_int_equal(json_array_size(takes), 2);
+    assert_string_equal(json_string_value(member(json_array_get(takes, 0), "name")), "rank");
+    assert_int_equal(json_integer_value(member(json_array_get(takes, 0), "default")), 1);
+    assert_string_equal(json_string_value(member(json_array_get(takes, 1), "name")), "us");
+    assert_int_equal(json_integer_value(member(json_array_get(takes, 1), "default")), 200);
     dbo_json_destroy(document);
 }
 

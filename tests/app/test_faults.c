@@ -4,6 +4,7 @@
 #include "lab/files/json.h"
 #include "tests/support/command.h"
 
+#include <jansson.h>
 #include <math.h>
 
 /* What must be found on the scene; words of a finding, a note or the error. */
@@ -54,7 +55,7 @@ static const expectation expected[DBO_FAULT_COUNT] = {
 
 typedef struct found {
     dbo_json *document;
-    const dbo_json_value *findings;
+    const json_t *findings;
 } found;
 
 static found read_findings(void)
@@ -63,18 +64,19 @@ static found read_findings(void)
     found f = {NULL, NULL};
     if (dbo_json_read_file(&f.document, path_of("f.json").text, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    f.findings = dbo_json_get(dbo_json_root(f.document), "findings");
+    f.findings = json_object_get(dbo_json_tree(f.document), "findings");
     assert_non_null(f.findings);
-    assert_true(dbo_json_int(dbo_json_get(dbo_json_root(f.document), "orders_explored")) >= 1);
+    assert_true(json_integer_value(json_object_get(dbo_json_tree(f.document), "orders_explored")) >=
+                1);
     return f;
 }
 
 static uint32_t count_of(const found *f, const char *kind)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < dbo_json_count(f->findings); i++)
-        count +=
-            strcmp(dbo_json_string(dbo_json_get(dbo_json_at(f->findings, i), "kind")), kind) == 0;
+    for (size_t i = 0; i < json_array_size(f->findings); i++)
+        count += strcmp(json_string_value(json_object_get(json_array_get(f->findings, i), "kind")),
+                        kind) == 0;
     return count;
 }
 
@@ -88,7 +90,7 @@ static void expect_kinds(const char *fault, const found *f, const char *const ki
             fail_msg("%s: no finding of kind %s; said: %s%s", fault, kinds[i], printed, complained);
         all += count;
     }
-    if (all != dbo_json_count(f->findings))
+    if (all != json_array_size(f->findings))
         fail_msg("%s: other findings than expected: %s", fault, printed);
 }
 
@@ -99,15 +101,15 @@ static const char *const speed_kinds[] = {"false_dependency", "lost_overlap",
 /* A finding says where it is and what to do; about speed, what that costs. */
 static void expect_complete(const char *fault, const found *f)
 {
-    for (size_t i = 0; i < dbo_json_count(f->findings); i++) {
-        const dbo_json_value *one = dbo_json_at(f->findings, i);
-        const char *kind = dbo_json_string(dbo_json_get(one, "kind"));
-        if (dbo_json_is_null(dbo_json_get(one, "fix")) || !dbo_json_get(one, "rank"))
+    for (size_t i = 0; i < json_array_size(f->findings); i++) {
+        const json_t *one = json_array_get(f->findings, i);
+        const char *kind = json_string_value(json_object_get(one, "kind"));
+        if (json_is_null(json_object_get(one, "fix")) || !json_object_get(one, "rank"))
             fail_msg("%s: the %s has no place or no fix", fault, kind);
         bool speed = false;
         for (uint32_t k = 0; k < sizeof speed_kinds / sizeof speed_kinds[0]; k++)
             speed = speed || strcmp(kind, speed_kinds[k]) == 0;
-        if (speed != !dbo_json_is_null(dbo_json_get(one, "lost_us")))
+        if (speed != !json_is_null(json_object_get(one, "lost_us")))
             fail_msg("%s: lost_us of a %s", fault, kind);
     }
 }
@@ -153,7 +155,7 @@ static void check_without(dbo_fault_id id)
     if (code != (injected ? 1 : 0))
         fail_msg("without %s: exit code %d, said: %s%s", info.name, code, printed, complained);
     found f = read_findings();
-    assert_int_equal(dbo_json_count(f.findings), 0);
+    assert_int_equal(json_array_size(f.findings), 0);
     dbo_json_destroy(f.document);
 }
 
@@ -298,7 +300,7 @@ static double step_us(const char *script, const char *fault)
              DBO_SOURCE_DIR, script, fault);
     assert_int_equal(run(line), 0);
     assert_int_equal(dbo_json_read_file(&document, path_of("r.json").text, NULL, &err), DBO_OK);
-    double us = dbo_json_double(dbo_json_get(dbo_json_root(document), "step_us"));
+    double us = json_number_value(json_object_get(dbo_json_tree(document), "step_us"));
     dbo_json_destroy(document);
     return us;
 }
@@ -314,7 +316,7 @@ static void lost_time_is_true(void **state)
         snprintf(line, sizeof line, "dbo check --fault %s --json f.json", names[i]);
         assert_int_equal(run(line), 3);
         found f = read_findings();
-        double lost = dbo_json_double(dbo_json_get(dbo_json_at(f.findings, 0), "lost_us"));
+        double lost = json_number_value(json_object_get(json_array_get(f.findings, 0), "lost_us"));
         double cost = step_us(names[i], names[i]) - step_us(names[i], "none");
         if (fabs(lost - cost) > 0.0015)
             fail_msg("%s: %.3f us lost, the step is %.3f us longer", names[i], lost, cost);

@@ -262,8 +262,19 @@ static void request_files_are_lists(void **state)
                 "same(r[2].arrival_step, 2)\n" FINE,
            "fine");
     dbo_error err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
-    assert_non_null(strstr(err.message, "t.lua:1: "));
-    assert_non_null(strstr(err.message, "bad.jsonl, line 2, column 15: \"input_len\" must be"));
+    assert_non_null(strstr(err.message, "bad.jsonl:2: input_len: must be from 1 to "));
+    assert_string_equal(err.key, "input_len");
+    assert_int_equal(err.line, 2);
+    put_file("bad.jsonl", "{\"input_len\": 9}\n\n{\"input_len\": 9, \"max_new\": 3,}\n");
+    err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(strstr(err.message, "bad.jsonl: line 3, column 31: not JSON: "));
+    put_file("bad.jsonl", "{\"input_len\": 9, \"max_nem\": 3}\n");
+    err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(strstr(err.message, "bad.jsonl:1: max_nem: unknown key"));
+    assert_string_equal(err.hint, "did you mean 'max_new'?");
+    put_file("bad.jsonl", "{\"input_ids\": [7, 8], \"id\": 2.5}\n");
+    err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(strstr(err.message, "bad.jsonl:1: id: must be a string, not a number"));
     expect("require('dbo').requests '/etc/x.jsonl'\n",
            "t.lua:1: dbo.requests takes a path relative to the script, not the absolute "
            "'/etc/x.jsonl'");

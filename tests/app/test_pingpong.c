@@ -4,6 +4,7 @@
 #include "lab/files/json.h"
 #include "lab/files/json_write.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,49 +15,47 @@
 #include <cmocka.h>
 
 /* The answer to a file's text; *text keeps its bytes. */
-static dbo_json *evaluate(const dbo_json_value *file, dbo_context_kind executor,
-                          dbo_json_text *text)
+static dbo_json *evaluate(const dbo_json *file, dbo_context_kind executor, dbo_json_text *text)
 {
     dbo_error err = {0};
     dbo_json *answer = NULL;
     dbo_json_writer out;
     const dbo_eval_options options = {.executor = executor};
     dbo_json_writer_init(&out, dbo_json_sink_text, text, 1);
-    if (dbo_eval("pingpong", file, &options, &out, &err) != DBO_OK ||
+    if (dbo_eval("pingpong", dbo_json_root(file), &options, &out, &err) != DBO_OK ||
         dbo_json_writer_finish(&out, &err) != DBO_OK ||
         dbo_json_parse(&answer, text->bytes, text->length, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
     return answer;
 }
 
-static const dbo_json_value *log_of(const dbo_json *answer, size_t index)
+static const json_t *log_of(const dbo_json *answer, size_t index)
 {
-    const dbo_json_value *results = dbo_json_get(dbo_json_root(answer), "results");
-    const dbo_json_value *log = dbo_json_get(dbo_json_at(results, index), "log");
+    const json_t *results = json_object_get(dbo_json_tree(answer), "results");
+    const json_t *log = json_object_get(json_array_get(results, index), "log");
     assert_non_null(log);
     return log;
 }
 
-static bool agrees(const dbo_json_value *want, const dbo_json_value *got, const char *key)
+static bool agrees(const json_t *want, const json_t *got, const char *key)
 {
-    const dbo_json_value *w = dbo_json_get(want, key), *g = dbo_json_get(got, key);
+    const json_t *w = json_object_get(want, key), *g = json_object_get(got, key);
     if (!w)
         return true;
-    if (!g || dbo_json_type_of(w) != dbo_json_type_of(g))
+    if (!g || json_typeof(w) != json_typeof(g))
         return false;
-    return dbo_json_type_of(w) == DBO_JSON_STRING
-               ? strcmp(dbo_json_string(w), dbo_json_string(g)) == 0
-               : dbo_json_int(w) == dbo_json_int(g);
+    return json_typeof(w) == JSON_STRING ? strcmp(json_string_value(w), json_string_value(g)) == 0
+                                         : json_integer_value(w) == json_integer_value(g);
 }
 
-static bool same_log(const dbo_json_value *want, const dbo_json_value *got, size_t *at)
+static bool same_log(const json_t *want, const json_t *got, size_t *at)
 {
     static const char *const keys[] = {"ubatch", "op", "stream", "event", "owner", "layer"};
-    for (*at = 0; *at < dbo_json_count(want); ++*at)
+    for (*at = 0; *at < json_array_size(want); ++*at)
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-            if (!agrees(dbo_json_at(want, *at), dbo_json_at(got, *at), keys[k]))
+            if (!agrees(json_array_get(want, *at), json_array_get(got, *at), keys[k]))
                 return false;
-    return dbo_json_count(want) == dbo_json_count(got);
+    return json_array_size(want) == json_array_size(got);
 }
 
 static void logs_are_the_references(void **state)
@@ -66,20 +65,21 @@ static void logs_are_the_references(void **state)
     dbo_error err = {0};
     if (dbo_json_read_file(&file, DBO_SOURCE_DIR "/tests/golden/pingpong.json", NULL, &err))
         fail_msg("%s", err.message);
-    const dbo_json_value *cases = dbo_json_get(dbo_json_root(file), "cases");
-    assert_true(dbo_json_count(cases) >= 12);
+    const json_t *cases = json_object_get(dbo_json_tree(file), "cases");
+    assert_true(json_array_size(cases) >= 12);
     for (int kind = 0; kind < 2; kind++) {
         dbo_json_text text = {0};
-        dbo_json *answer = evaluate(dbo_json_root(file), (dbo_context_kind)kind, &text);
-        for (size_t i = 0; i < dbo_json_count(cases); i++) {
+        dbo_json *answer = evaluate(file, (dbo_context_kind)kind, &text);
+        for (size_t i = 0; i < json_array_size(cases); i++) {
             size_t at;
-            const dbo_json_value *want = dbo_json_get(dbo_json_at(cases, i), "log");
+            const json_t *want = json_object_get(json_array_get(cases, i), "log");
             if (!same_log(want, log_of(answer, i), &at))
                 fail_msg("executor %d, case %zu differs at entry %zu", kind, i, at);
         }
         /* and the comparison can fail: another case's log is another log */
         size_t at;
-        assert_false(same_log(dbo_json_get(dbo_json_at(cases, 1), "log"), log_of(answer, 0), &at));
+        assert_false(
+            same_log(json_object_get(json_array_get(cases, 1), "log"), log_of(answer, 0), &at));
         dbo_json_destroy(answer);
         dbo_json_text_fini(&text);
     }
@@ -110,8 +110,7 @@ static void executors_agree(void **state)
                 dbo_json *file = make_case(ll ? "LL" : "HT", n, layers, true, n == 3);
                 dbo_json_text texts[2] = {{0}, {0}};
                 for (int kind = 0; kind < 2; kind++)
-                    dbo_json_destroy(
-                        evaluate(dbo_json_root(file), (dbo_context_kind)kind, &texts[kind]));
+                    dbo_json_destroy(evaluate(file, (dbo_context_kind)kind, &texts[kind]));
                 assert_string_equal(texts[0].bytes, texts[1].bytes);
                 for (int kind = 0; kind < 2; kind++)
                     dbo_json_text_fini(&texts[kind]);
@@ -119,41 +118,41 @@ static void executors_agree(void **state)
             }
 }
 
-static bool is_word(const dbo_json_value *entry, const char *key, const char *word)
+static bool is_word(const json_t *entry, const char *key, const char *word)
 {
-    return strcmp(dbo_json_string(dbo_json_get(entry, key)), word) == 0;
+    return strcmp(json_string_value(json_object_get(entry, key)), word) == 0;
 }
 
 /* Every resume follows the signal to that ubatch, and turns go round the ring. */
-static void check_turns(const dbo_json_value *log, int64_t n, uint32_t yields)
+static void check_turns(const json_t *log, int64_t n, uint32_t yields)
 {
     int64_t holder = -1;
     uint32_t signals = 0;
-    for (size_t i = 0; i < dbo_json_count(log); i++) {
-        const dbo_json_value *e = dbo_json_at(log, i);
-        assert_int_equal(dbo_json_int(dbo_json_get(e, "ubatch")), holder);
+    for (size_t i = 0; i < json_array_size(log); i++) {
+        const json_t *e = json_array_get(log, i);
+        assert_int_equal(json_integer_value(json_object_get(e, "ubatch")), holder);
         if (!is_word(e, "op", "cpu_signal"))
             continue;
         holder = (holder + 1) % n;
         signals++;
-        if (i + 1 == dbo_json_count(log))
+        if (i + 1 == json_array_size(log))
             break;
-        const dbo_json_value *resume = dbo_json_at(log, i + 1);
+        const json_t *resume = json_array_get(log, i + 1);
         assert_true(is_word(resume, "op", "cpu_resume"));
         assert_true(agrees(e, resume, "event"));
     }
     assert_int_equal(signals, 1 + n * (yields + 1)); /* the first baton, yields, exits */
 }
 
-static uint32_t count_ops(const dbo_json_value *log, const char *op, int64_t ubatch, int64_t layer)
+static uint32_t count_ops(const json_t *log, const char *op, int64_t ubatch, int64_t layer)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < dbo_json_count(log); i++) {
-        const dbo_json_value *e = dbo_json_at(log, i);
-        const dbo_json_value *owner = dbo_json_get(e, "owner");
-        int64_t whose = dbo_json_int(owner ? owner : dbo_json_get(e, "ubatch"));
+    for (size_t i = 0; i < json_array_size(log); i++) {
+        const json_t *e = json_array_get(log, i);
+        const json_t *owner = json_object_get(e, "owner");
+        int64_t whose = json_integer_value(owner ? owner : json_object_get(e, "ubatch"));
         count += is_word(e, "op", op) && whose == ubatch &&
-                 dbo_json_int(dbo_json_get(e, "layer")) == layer;
+                 json_integer_value(json_object_get(e, "layer")) == layer;
     }
     return count;
 }
@@ -171,8 +170,8 @@ static void every_op_once(void **state)
         for (uint32_t n = 2; n <= 6; n++) {
             dbo_json *file = make_case(ll ? "LL" : "HT", n, layers, true, false);
             dbo_json_text text = {0};
-            dbo_json *answer = evaluate(dbo_json_root(file), DBO_CONTEXT_FIBER, &text);
-            const dbo_json_value *log = log_of(answer, 0);
+            dbo_json *answer = evaluate(file, DBO_CONTEXT_FIBER, &text);
+            const json_t *log = log_of(answer, 0);
             check_turns(log, n, layers * (ll ? 2 : 3));
             for (uint32_t u = 0; u < n; u++)
                 for (uint32_t layer = 0; layer < layers; layer++)
@@ -194,13 +193,13 @@ static void unsplit(void **state)
     for (int ll = 0; ll < 2; ll++) {
         dbo_json *file = make_case(ll ? "LL" : "HT", 1, 1, false, true);
         dbo_json_text text = {0};
-        dbo_json *answer = evaluate(dbo_json_root(file), DBO_CONTEXT_FIBER, &text);
-        const dbo_json_value *log = log_of(answer, 0);
-        assert_int_equal(dbo_json_count(log), ll ? 10 : 12);
-        for (size_t i = 0; i < dbo_json_count(log); i++) {
-            const dbo_json_value *e = dbo_json_at(log, i);
+        dbo_json *answer = evaluate(file, DBO_CONTEXT_FIBER, &text);
+        const json_t *log = log_of(answer, 0);
+        assert_int_equal(json_array_size(log), ll ? 10 : 12);
+        for (size_t i = 0; i < json_array_size(log); i++) {
+            const json_t *e = json_array_get(log, i);
             assert_true(is_word(e, "stream", "compute"));
-            assert_int_equal(dbo_json_int(dbo_json_get(e, "ubatch")), 0);
+            assert_int_equal(json_integer_value(json_object_get(e, "ubatch")), 0);
             assert_true(!ll || is_word(e, "op", want[i]));
         }
         dbo_json_destroy(answer);
@@ -233,12 +232,13 @@ static void bad_cases(void **state)
     dbo_json *file = NULL;
     dbo_json_text answered = {0};
     assert_int_equal(dbo_json_parse(&file, text, strlen(text), NULL, NULL), DBO_OK);
-    dbo_json *answer = evaluate(dbo_json_root(file), DBO_CONTEXT_FIBER, &answered);
-    const dbo_json_value *results = dbo_json_get(dbo_json_root(answer), "results");
-    assert_int_equal(dbo_json_count(results), count + 1);
+    dbo_json *answer = evaluate(file, DBO_CONTEXT_FIBER, &answered);
+    const json_t *results = json_object_get(dbo_json_tree(answer), "results");
+    assert_int_equal(json_array_size(results), count + 1);
     for (size_t i = 0; i < count; i++)
-        assert_true(dbo_json_string(dbo_json_get(dbo_json_at(results, i), "error"))[0] != '\0');
-    assert_int_equal(dbo_json_count(log_of(answer, count)), 75);
+        assert_true(json_string_value(json_object_get(json_array_get(results, i), "error"))[0] !=
+                    '\0');
+    assert_int_equal(json_array_size(log_of(answer, count)), 75);
     dbo_json_destroy(answer);
     dbo_json_text_fini(&answered);
     dbo_json_destroy(file);

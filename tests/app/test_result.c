@@ -5,6 +5,7 @@
 #include "lab/world/result.h"
 #include "tests/support/hand_trace.h"
 
+#include <jansson.h>
 #include <lauxlib.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +75,7 @@ static void make(made *m)
 }
 
 /* Writes and parses; keys are then looked up in the root. */
-static const dbo_json_value *document_of(made *m)
+static const json_t *document_of(made *m)
 {
     dbo_json_writer writer;
     dbo_json_writer_init(&writer, dbo_json_sink_text, &m->text, 1);
@@ -83,7 +84,7 @@ static const dbo_json_value *document_of(made *m)
     dbo_error err = {0};
     if (dbo_json_parse(&m->document, m->text.bytes, m->text.length, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    return dbo_json_root(m->document);
+    return dbo_json_tree(m->document);
 }
 
 static void unmake(made *m)
@@ -96,11 +97,11 @@ static void unmake(made *m)
     dbo_experiment_fini(&m->experiment);
 }
 
-static double number(const dbo_json_value *object, const char *key)
+static double number(const json_t *object, const char *key)
 {
-    const dbo_json_value *value = dbo_json_get(object, key);
+    const json_t *value = json_object_get(object, key);
     assert_non_null(value);
-    return dbo_json_double(value);
+    return json_number_value(value);
 }
 
 static void split_step_has_every_key(void **state)
@@ -108,43 +109,44 @@ static void split_step_has_every_key(void **state)
     (void)state;
     made m;
     make(&m);
-    const dbo_json_value *root = document_of(&m);
+    const json_t *root = document_of(&m);
     assert_true(number(root, "step_us") == m.metrics[1].step_us.value);
     assert_true(number(root, "speedup") == m.metrics[0].step_us.value / m.metrics[1].step_us.value);
     assert_true(number(root, "tokens_per_s_per_gpu") > 0);
-    const dbo_json_value *without = dbo_json_get(root, "without_dbo");
+    const json_t *without = json_object_get(root, "without_dbo");
     assert_true(number(without, "step_us") == m.metrics[0].step_us.value);
-    assert_true(dbo_json_is_null(dbo_json_get(without, "tokens_per_s_per_gpu")));
+    assert_true(json_is_null(json_object_get(without, "tokens_per_s_per_gpu")));
 
-    const dbo_json_value *cost = dbo_json_get(root, "split_cost_us");
+    const json_t *cost = json_object_get(root, "split_cost_us");
     assert_true(number(cost, "total") == 12.5);
-    assert_non_null(dbo_json_get(cost, "weights"));
-    assert_true(dbo_json_is_null(dbo_json_get(cost, "weights")));
+    assert_non_null(json_object_get(cost, "weights"));
+    assert_true(json_is_null(json_object_get(cost, "weights")));
 
-    const dbo_json_value *memory = dbo_json_get(root, "memory");
-    assert_int_equal(dbo_json_int(dbo_json_get(memory, "peak_reserved_bytes")), 2 << 20);
-    assert_int_equal(dbo_json_int(dbo_json_get(memory, "graph_bytes")), 1 << 20);
-    assert_int_equal(dbo_json_int(dbo_json_get(memory, "num_graphs")), 3);
-    memory = dbo_json_get(without, "memory");
-    assert_int_equal(dbo_json_int(dbo_json_get(memory, "peak_used_bytes")), 512);
+    const json_t *memory = json_object_get(root, "memory");
+    assert_int_equal(json_integer_value(json_object_get(memory, "peak_reserved_bytes")), 2 << 20);
+    assert_int_equal(json_integer_value(json_object_get(memory, "graph_bytes")), 1 << 20);
+    assert_int_equal(json_integer_value(json_object_get(memory, "num_graphs")), 3);
+    memory = json_object_get(without, "memory");
+    assert_int_equal(json_integer_value(json_object_get(memory, "peak_used_bytes")), 512);
 
-    const dbo_json_value *decision = dbo_json_get(root, "decision");
-    assert_true(dbo_json_bool(dbo_json_get(decision, "should_ubatch")));
-    assert_string_equal(dbo_json_string(dbo_json_get(decision, "reason")), "ok");
-    assert_string_equal(dbo_json_string(dbo_json_get(decision, "cudagraph_mode")), "FULL");
-    assert_int_equal(dbo_json_int(dbo_json_get(decision, "num_tokens_padded")), 72);
+    const json_t *decision = json_object_get(root, "decision");
+    assert_true(json_is_true(json_object_get(decision, "should_ubatch")));
+    assert_string_equal(json_string_value(json_object_get(decision, "reason")), "ok");
+    assert_string_equal(json_string_value(json_object_get(decision, "cudagraph_mode")), "FULL");
+    assert_int_equal(json_integer_value(json_object_get(decision, "num_tokens_padded")), 72);
 
-    const dbo_json_value *slices = dbo_json_get(root, "ubatch_slices");
-    assert_int_equal(dbo_json_count(slices), 2);
-    const dbo_json_value *last = dbo_json_at(dbo_json_at(slices, 1), 1);
-    assert_int_equal(dbo_json_int(dbo_json_at(dbo_json_get(last, "tok"), 1)), 64);
-    assert_int_equal(dbo_json_int(dbo_json_at(dbo_json_get(last, "tok_padded"), 1)), 72);
+    const json_t *slices = json_object_get(root, "ubatch_slices");
+    assert_int_equal(json_array_size(slices), 2);
+    const json_t *last = json_array_get(json_array_get(slices, 1), 1);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(last, "tok"), 1)), 64);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(last, "tok_padded"), 1)),
+                     72);
 
-    const dbo_json_value *notation = dbo_json_get(root, "notation");
-    assert_string_equal(dbo_json_string(dbo_json_get(notation, "order_labels01")),
+    const json_t *notation = json_object_get(root, "notation");
+    assert_string_equal(json_string_value(json_object_get(notation, "order_labels01")),
                         "D₁ send, A0₀, A1₀, D₁ recv, D₀ send, MLP₁, D₀ recv, C₁ send, S₁, MLP₀, "
                         "C₁ recv, C₀ send, S₀, A0₁, A1₁, C₀ recv.");
-    assert_memory_equal(dbo_json_string(dbo_json_get(notation, "comp")), "|-A0₁", 7);
+    assert_memory_equal(json_string_value(json_object_get(notation, "comp")), "|-A0₁", 7);
     unmake(&m);
 }
 
@@ -160,13 +162,13 @@ static void step_that_is_not_split_has_nulls(void **state)
     m.result.slices = m.result.slices_padded = NULL;
     m.decision.should_ubatch = false;
     m.decision.reason = DBO_VOTE_THRESHOLD;
-    const dbo_json_value *root = document_of(&m);
+    const json_t *root = document_of(&m);
     assert_true(number(root, "speedup") == 1.0);
     assert_true(number(root, "step_us") == m.metrics[0].step_us.value);
     static const char *const nulls[] = {"split_cost_us", "ubatch_slices", "notation", "memory"};
     for (size_t i = 0; i < 4; i++) {
-        assert_non_null(dbo_json_get(root, nulls[i]));
-        assert_true(dbo_json_is_null(dbo_json_get(root, nulls[i])));
+        assert_non_null(json_object_get(root, nulls[i]));
+        assert_true(json_is_null(json_object_get(root, nulls[i])));
     }
     dbo_strbuf text;
     dbo_strbuf_init(&text);
@@ -199,34 +201,38 @@ static void printed_result_has_all_parts(void **state)
 /* ---- Lua ---- */
 
 /* Is the Lua value on top what the document says? Takes it off. */
-static void expect_same(lua_State *L, const dbo_json_value *value)
+static void expect_same(lua_State *L, const json_t *value)
 {
     size_t known = 0, count = 0;
     lua_Integer first;
-    switch (dbo_json_type_of(value)) {
-    case DBO_JSON_NULL: assert_true(lua_isnil(L, -1)); break;
-    case DBO_JSON_BOOL: assert_int_equal(lua_toboolean(L, -1), dbo_json_bool(value)); break;
-    case DBO_JSON_STRING: assert_string_equal(lua_tostring(L, -1), dbo_json_string(value)); break;
-    case DBO_JSON_INT:
+    const char *key;
+    json_t *member;
+    switch (json_typeof(value)) {
+    case JSON_NULL: assert_true(lua_isnil(L, -1)); break;
+    case JSON_TRUE:
+    case JSON_FALSE: assert_int_equal(lua_toboolean(L, -1), json_is_true(value)); break;
+    case JSON_STRING: assert_string_equal(lua_tostring(L, -1), json_string_value(value)); break;
+    case JSON_INTEGER:
         assert_true(lua_isinteger(L, -1));
-        assert_int_equal(lua_tointeger(L, -1), dbo_json_int(value));
+        assert_int_equal(lua_tointeger(L, -1), json_integer_value(value));
         break;
-    case DBO_JSON_DOUBLE:
+    case JSON_REAL:
         assert_false(lua_isinteger(L, -1));
-        assert_true(lua_tonumber(L, -1) == dbo_json_double(value));
+        assert_true(lua_tonumber(L, -1) == json_number_value(value));
         break;
-    case DBO_JSON_ARRAY: /* ids of ranks and ubatches begin with 0, the ends of a range with 1 */
-        first = dbo_json_type_of(dbo_json_at(value, 0)) == DBO_JSON_INT;
-        for (size_t i = 0; i < dbo_json_count(value); i++) {
+    case JSON_ARRAY: /* ids of ranks and ubatches begin with 0, the ends of a range with 1 */
+        first = json_typeof(json_array_get(value, 0)) == JSON_INTEGER;
+        for (size_t i = 0; i < json_array_size(value); i++) {
             lua_geti(L, -1, first + (lua_Integer)i);
-            expect_same(L, dbo_json_at(value, i));
+            expect_same(L, json_array_get(value, i));
         }
         break;
-    case DBO_JSON_OBJECT:
-        for (size_t i = 0; i < dbo_json_count(value); i++) {
-            known += !dbo_json_is_null(dbo_json_at(value, i));
-            lua_getfield(L, -1, dbo_json_key_at(value, i));
-            expect_same(L, dbo_json_at(value, i));
+    case JSON_OBJECT:
+        json_object_foreach((json_t *)(uintptr_t)value, key, member)
+        {
+            known += !json_is_null(member);
+            lua_getfield(L, -1, key);
+            expect_same(L, member);
         }
         for (lua_pushnil(L); lua_next(L, -2); count++)
             lua_pop(L, 1);

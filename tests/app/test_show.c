@@ -215,7 +215,7 @@ static void round_trip(const char *script)
     assert_int_equal(dbo_show_program_json(&s.outcome, 60, &out, &err), DBO_OK);
     assert_int_equal(dbo_json_writer_finish(&out, &err), DBO_OK);
     assert_int_equal(dbo_json_parse(&doc, text.bytes, text.length, NULL, &err), DBO_OK);
-    if (dbo_program_json_read(dbo_json_root(doc), &file, &err) != DBO_OK)
+    if (dbo_program_json_read(dbo_json_root(doc), NULL, &file, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_int_equal(dbo_outcome_plan(&s.outcome, s.outcome.rank, &plan, &err), DBO_OK);
     const dbo_program *want = &plan.layers[plan.kind_of_layer[60]], *got = &file.program;
@@ -271,7 +271,7 @@ static dbo_status read_text(const char *text, dbo_program_file *file, dbo_error 
     dbo_json *doc = NULL;
     dbo_status status = dbo_json_parse(&doc, text, strlen(text), NULL, err);
     if (status == DBO_OK)
-        status = dbo_program_json_read(dbo_json_root(doc), file, err);
+        status = dbo_program_json_read(dbo_json_root(doc), NULL, file, err);
     dbo_json_destroy(doc);
     return status;
 }
@@ -328,29 +328,63 @@ static void bad_files(void **state)
     static const char *const rows[][2] = {
         {"{}", "num_ubatches"},
         {"{\"num_ubatches\": 17, \"ubatches\": []}", "num_ubatches"},
-        {"{\"num_ubatches\": 2, \"ubatches\": [[]]}", "\"ubatches\" has 1 lists"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [3]}", "list of instructions"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[3]]}", "must be an object"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"YEILD\"}]]}", "no instruction is called"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"kind\": \"MPL\"}]]}",
-         "no kind of op is called 'MPL'"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"us\": -1}]]}", "us"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"stream\": \"x\"}]]}",
-         "there is no stream 'x'"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"OP\", \"stream\": 9}]]}",
+        {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[]]}",
+         "ubatches: there are 1 lists, not num_ubatches, 2"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [3]}",
+         "ubatches[0]: must be an array, not an integer"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YIELD\"}, 3]]}",
+         "ubatches[0][1]: must be an object"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YEILD\"}]]}",
+         "ubatches[0][0].i: no instruction is called 'YEILD'"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"kind\": "
+         "\"MPL\"}]]}",
+         "ubatches[0][0].kind: no kind of op is called 'MPL'"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"us\": -1}]]}",
+         "ubatches[0][0].us: must be from 0 to 1e+12, not -1"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": "
+         "\"x\"}]]}",
+         "ubatches[0][0].stream: there is no stream 'x'"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": 9}]]}",
          "there is no stream 9"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"WAIT\"}]]}", "event"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[{\"i\": \"A2A_POST\", \"handle\": 1,"
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"WAIT\"}]]}",
+         "ubatches[0][0].event: this key is missing"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"A2A_POST\", \"handle\": "
+         "1,"
          " \"dir\": \"up\"}]]}",
-         "\"dir\" is dispatch or combine"},
-        {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"ubatches\": [[{\"i\": \"FREE\","
+         "ubatches[0][0].dir: no direction is called 'up'"},
+        {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"streams\": [], \"ubatches\": "
+         "[[{\"i\": \"FREE\","
          " \"buffer\": \"y\"}]]}",
-         "\"buffers\" has no 'y'"},
-        {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}, {\"name\": \"x\"}],"
+         "ubatches[0][0].buffer: \"buffers\" has no 'y'"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": \"x\"}, {\"name\": "
+         "\"x\"}],"
          " \"ubatches\": [[]]}",
-         "two buffers are called 'x'"},
+         "buffers[1].name: two buffers are called 'x'"},
         {"{\"num_ubatches\": 1, \"streams\": [1, 2, 3, 4, 5, 6, 7, 8, 9], \"ubatches\": [[]]}",
-         "streams"},
+         "streams[6]: '7' is one too many"},
+        {"{\"num_ubatches\": 1, \"ubatches\": [[]]}", "streams: this key is missing"},
+        {"{\"num_ubatches\": 1, \"streams\": \"comm\", \"ubatches\": [[]]}",
+         "streams: must be an array, not a string"},
+        {"{\"num_ubatches\": 1, \"streams\": [[]], \"ubatches\": [[]]}",
+         "streams[0]: must be a string, not an array"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatchs\": [[]]}", "ubatchs: unknown key"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": 1}, {\"name\": 2,"
+         " \"byte\": 1}], \"ubatches\": [[]]}",
+         "buffers[1].byte: unknown key"},
+        {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[], [{\"i\": \"YIELD\"},"
+         " {\"i\": \"WAIT\", \"event\": 1, \"handle\": 2}]]}",
+         "ubatches[1][1].handle: unknown key"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"HOST_WAIT\","
+         " \"event\": 1, \"handle\": 2}]]}",
+         "ubatches[0][0]: the host waits for an event or for a handle"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"SET_STREAM\"}]]}",
+         "ubatches[0][0].stream: this key is missing"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"reads\":"
+         " [\"x\", {}]}]]}",
+         "ubatches[0][0].reads[1]: must be a string, not an object"},
+        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"sms\":"
+         " 65536}]]}",
+         "ubatches[0][0].sms: must be from 0 to 65535, not 65536"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         dbo_program_file file;

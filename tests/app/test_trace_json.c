@@ -6,6 +6,7 @@
 #include "viz/text/layers.h"
 #include "viz/trace/trace_json.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@ typedef struct written {
     char *bytes;
     size_t length;
     dbo_json *doc;
-    const dbo_json_value *events;
+    const json_t *events;
 } written;
 
 static void write_runs(const dbo_trace_json_run *runs, uint32_t num, written *out)
@@ -34,8 +35,8 @@ static void write_runs(const dbo_trace_json_run *runs, uint32_t num, written *ou
     assert_int_equal(fclose(file), 0);
     if (dbo_json_parse(&out->doc, out->bytes, out->length, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    out->events = dbo_json_get(dbo_json_root(out->doc), "traceEvents");
-    assert_true(dbo_json_count(out->events) > 0);
+    out->events = json_object_get(dbo_json_tree(out->doc), "traceEvents");
+    assert_true(json_array_size(out->events) > 0);
 }
 
 static void written_fini(written *w)
@@ -50,23 +51,23 @@ typedef struct event {
     char phase;
     int64_t pid, tid, ts_ns, dur_ns;
     size_t at;
-    const dbo_json_value *value;
+    const json_t *value;
 } event;
 
-static int64_t ns_of(const dbo_json_value *value)
+static int64_t ns_of(const json_t *value)
 {
-    double us = dbo_json_double(value);
+    double us = json_number_value(value);
     return (int64_t)(us * 1000 + (us < 0 ? -0.5 : 0.5));
 }
 
 static event event_at(const written *w, size_t i)
 {
-    const dbo_json_value *v = dbo_json_at(w->events, i);
-    return (event){.phase = dbo_json_string(dbo_json_get(v, "ph"))[0],
-                   .pid = dbo_json_int(dbo_json_get(v, "pid")),
-                   .tid = dbo_json_int(dbo_json_get(v, "tid")),
-                   .ts_ns = ns_of(dbo_json_get(v, "ts")),
-                   .dur_ns = ns_of(dbo_json_get(v, "dur")),
+    const json_t *v = json_array_get(w->events, i);
+    return (event){.phase = json_string_value(json_object_get(v, "ph"))[0],
+                   .pid = json_integer_value(json_object_get(v, "pid")),
+                   .tid = json_integer_value(json_object_get(v, "tid")),
+                   .ts_ns = ns_of(json_object_get(v, "ts")),
+                   .dur_ns = ns_of(json_object_get(v, "dur")),
                    .at = i,
                    .value = v};
 }
@@ -87,7 +88,7 @@ static int compare_events(const void *a, const void *b)
 /* All slices of each thread, as a reader takes them: none reaches beyond the one that it is in. */
 static size_t check_nesting(const written *w)
 {
-    size_t count = dbo_json_count(w->events), num = 0, ops = 0, depth = 0;
+    size_t count = json_array_size(w->events), num = 0, ops = 0, depth = 0;
     event *all = calloc(count, sizeof *all);
     int64_t ends[MAX_DEPTH] = {0};
     assert_non_null(all);
@@ -173,7 +174,7 @@ static void begin_slice(reader *r, const event *e)
     close_ended(t, e->ts_ns);
     assert_true(t->depth < MAX_DEPTH);
     open_slice *s = &t->stack[t->depth++];
-    snprintf(s->name, sizeof s->name, "%s", dbo_json_string(dbo_json_get(e->value, "name")));
+    snprintf(s->name, sizeof s->name, "%s", json_string_value(json_object_get(e->value, "name")));
     s->end_ns = e->phase == 'B' ? INT64_MAX : e->ts_ns + e->dur_ns;
     r->num_slices++;
 }
@@ -186,7 +187,7 @@ static void end_slice(reader *r, const event *e)
     assert_true(t->depth > 0);
     const open_slice *s = &t->stack[--t->depth];
     assert_true(s->end_ns == INT64_MAX);
-    assert_string_equal(s->name, dbo_json_string(dbo_json_get(e->value, "name")));
+    assert_string_equal(s->name, json_string_value(json_object_get(e->value, "name")));
 }
 
 /* An end of an arrow is at the innermost slice, which is of the kind that the arrow says, and its
@@ -194,12 +195,12 @@ static void end_slice(reader *r, const event *e)
 static void take_flow(reader *r, const event *e)
 {
     const track *t = track_of(r, e);
-    const dbo_json_value *id = dbo_json_get(e->value, "id");
-    assert_int_equal(dbo_json_type_of(id), DBO_JSON_INT);
-    size_t at = (size_t)dbo_json_int(id) - 1;
+    const json_t *id = json_object_get(e->value, "id");
+    assert_int_equal(json_typeof(id), JSON_INTEGER);
+    size_t at = (size_t)json_integer_value(id) - 1;
     assert_true(t->depth > 0 && at < MAX_FLOWS);
     const open_slice *s = &t->stack[t->depth - 1];
-    bool transfer = strcmp(dbo_json_string(dbo_json_get(e->value, "name")), "transfer") == 0;
+    bool transfer = strcmp(json_string_value(json_object_get(e->value, "name")), "transfer") == 0;
     bool travels =
         strstr(s->name, " send") || strstr(s->name, " flight") || strstr(s->name, " recv");
     assert_true(s->end_ns != INT64_MAX); /* an op, no layer or turn */
@@ -229,7 +230,7 @@ static int compare_times(const void *a, const void *b)
  * arrows. */
 static size_t replay(const written *w, int64_t last_ns)
 {
-    size_t count = dbo_json_count(w->events);
+    size_t count = json_array_size(w->events);
     event *all = calloc(count, sizeof *all);
     reader *r = calloc(1, sizeof *r);
     assert_true(all && r);
@@ -267,11 +268,12 @@ static size_t replay(const written *w, int64_t last_ns)
 static void check_counter(const written *w, const char *name, const char *unit, int64_t most)
 {
     int64_t pid = -1, value = 0, last_ns = 0, peak = 0;
-    for (size_t i = 0; i < dbo_json_count(w->events); i++) {
+    for (size_t i = 0; i < json_array_size(w->events); i++) {
         event e = event_at(w, i);
-        if (e.phase != 'C' || strcmp(dbo_json_string(dbo_json_get(e.value, "name")), name) != 0)
+        if (e.phase != 'C' ||
+            strcmp(json_string_value(json_object_get(e.value, "name")), name) != 0)
             continue;
-        int64_t now = dbo_json_int(dbo_json_get(dbo_json_get(e.value, "args"), unit));
+        int64_t now = json_integer_value(json_object_get(json_object_get(e.value, "args"), unit));
         if (e.pid != pid)
             assert_int_equal(value, 0);
         else
@@ -418,7 +420,7 @@ static void add(dbo_trace *trace, dbo_op_kind kind, uint32_t layer, uint32_t str
 static size_t count_phase(const written *w, char phase)
 {
     size_t count = 0;
-    for (size_t i = 0; i < dbo_json_count(w->events); i++)
+    for (size_t i = 0; i < json_array_size(w->events); i++)
         count += event_at(w, i).phase == phase;
     return count;
 }
@@ -496,7 +498,7 @@ static void empty_trace(void **state)
     dbo_trace_init(&trace);
     const dbo_trace_json_run run = {"nothing", &trace, 1, NULL, 0, 1, 0, NULL};
     write_runs(&run, 1, &w);
-    assert_int_equal(count_phase(&w, 'M'), dbo_json_count(w.events));
+    assert_int_equal(count_phase(&w, 'M'), json_array_size(w.events));
     written_fini(&w);
     dbo_trace_fini(&trace);
 }

@@ -28,7 +28,7 @@ static void read_again(const dbo_program *program)
     dbo_program_json(program, &times, &writer);
     MUST(dbo_json_writer_finish(&writer, &err) == DBO_OK);
     MUST(dbo_json_parse(&doc, text.bytes, text.length, NULL, &err) == DBO_OK);
-    dbo_status status = dbo_program_json_read(dbo_json_root(doc), &file, &err);
+    dbo_status status = dbo_program_json_read(dbo_json_root(doc), NULL, &file, &err);
     if (status != DBO_OK)
         fprintf(stderr, "written, but not read: %s\n%s\n", err.message, text.bytes);
     MUST(status == DBO_OK);
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_check_error(status, &err);
     if (status != DBO_OK)
         return 0;
-    status = dbo_program_json_read(dbo_json_root(doc), &file, &err);
+    status = dbo_program_json_read(dbo_json_root(doc), NULL, &file, &err);
     fuzz_check_error(status, &err);
     dbo_json_destroy(doc);
     if (status != DBO_OK)

@@ -4,6 +4,7 @@
 #include "core/program/builders.h"
 #include "lab/files/json.h"
 
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,23 +189,23 @@ static void play_all(player *p)
         assert_false(p->open[slot]); /* every transfer was received */
 }
 
-static void check_entry(const entry *got, const dbo_json_value *want, int64_t id, size_t number)
+static void check_entry(const entry *got, const json_t *want, int64_t id, size_t number)
 {
-    const dbo_json_value *stream = dbo_json_get(want, "stream");
-    const dbo_json_value *event = dbo_json_get(want, "event");
-    const dbo_json_value *owner = dbo_json_get(want, "owner");
-    const dbo_json_value *layer = dbo_json_get(want, "layer");
-    bool same = strcmp(got->op, dbo_json_string(dbo_json_get(want, "op"))) == 0 &&
-                got->ubatch == dbo_json_int(dbo_json_get(want, "ubatch")) &&
-                (!stream || (got->stream && strcmp(got->stream, dbo_json_string(stream)) == 0)) &&
-                (!event || strcmp(got->event, dbo_json_string(event)) == 0) &&
-                (!owner || got->owner == dbo_json_int(owner)) &&
-                (!layer || got->layer == dbo_json_int(layer));
+    const json_t *stream = json_object_get(want, "stream");
+    const json_t *event = json_object_get(want, "event");
+    const json_t *owner = json_object_get(want, "owner");
+    const json_t *layer = json_object_get(want, "layer");
+    bool same = strcmp(got->op, json_string_value(json_object_get(want, "op"))) == 0 &&
+                got->ubatch == json_integer_value(json_object_get(want, "ubatch")) &&
+                (!stream || (got->stream && strcmp(got->stream, json_string_value(stream)) == 0)) &&
+                (!event || strcmp(got->event, json_string_value(event)) == 0) &&
+                (!owner || got->owner == json_integer_value(owner)) &&
+                (!layer || got->layer == json_integer_value(layer));
     if (!same)
         fail_msg("case %d entry %zu: %s of ubatch %d (stream %s, event %s), expected %s of %d",
                  (int)id, number, got->op, got->ubatch, got->stream, got->event,
-                 dbo_json_string(dbo_json_get(want, "op")),
-                 (int)dbo_json_int(dbo_json_get(want, "ubatch")));
+                 json_string_value(json_object_get(want, "op")),
+                 (int)json_integer_value(json_object_get(want, "ubatch")));
 }
 
 static void layer_of(bool shared, dbo_layer_costs *costs)
@@ -217,19 +218,19 @@ static void layer_of(bool shared, dbo_layer_costs *costs)
     dbo_layer_costs_fixed(ns, 132, costs);
 }
 
-static void check_case(const dbo_json_value *one)
+static void check_case(const json_t *one)
 {
     dbo_layer_costs costs[3];
     for (int i = 0; i < 3; i++)
-        layer_of(dbo_json_bool(dbo_json_get(one, "shared_experts")), &costs[i]);
-    dbo_build_options options = {.num_ubatches =
-                                     (uint32_t)dbo_json_int(dbo_json_get(one, "num_ubatches")),
-                                 .host_sync = true,
-                                 .rocm = dbo_json_bool(dbo_json_get(one, "rocm")),
-                                 .memory = true,
-                                 .record_stream = true,
-                                 .io = true};
-    bool low_latency = strcmp(dbo_json_string(dbo_json_get(one, "backend")), "LL") == 0;
+        layer_of(json_is_true(json_object_get(one, "shared_experts")), &costs[i]);
+    dbo_build_options options = {
+        .num_ubatches = (uint32_t)json_integer_value(json_object_get(one, "num_ubatches")),
+        .host_sync = true,
+        .rocm = json_is_true(json_object_get(one, "rocm")),
+        .memory = true,
+        .record_stream = true,
+        .io = true};
+    bool low_latency = strcmp(json_string_value(json_object_get(one, "backend")), "LL") == 0;
     dbo_program program;
     dbo_builder_fn build = dbo_builder_of_name("mlp_shared_overlap", low_latency);
     assert_int_equal(build(costs, &options, &program, NULL), DBO_OK);
@@ -237,13 +238,13 @@ static void check_case(const dbo_json_value *one)
     p = (player){.program = &program,
                  .options = &options,
                  .low_latency = low_latency,
-                 .layers = (uint32_t)dbo_json_int(dbo_json_get(one, "layers"))};
+                 .layers = (uint32_t)json_integer_value(json_object_get(one, "layers"))};
     play_all(&p);
-    const dbo_json_value *log = dbo_json_get(one, "log");
-    int64_t id = dbo_json_int(dbo_json_get(one, "id"));
-    for (size_t i = 0; i < p.count && i < dbo_json_count(log); i++)
-        check_entry(&p.log[i], dbo_json_at(log, i), id, i);
-    assert_int_equal(p.count, dbo_json_count(log));
+    const json_t *log = json_object_get(one, "log");
+    int64_t id = json_integer_value(json_object_get(one, "id"));
+    for (size_t i = 0; i < p.count && i < json_array_size(log); i++)
+        check_entry(&p.log[i], json_array_get(log, i), id, i);
+    assert_int_equal(p.count, json_array_size(log));
     dbo_program_fini(&program);
 }
 
@@ -254,10 +255,10 @@ static void as_the_reference_issues(void **state)
     dbo_error err = {0};
     if (dbo_json_read_file(&doc, DBO_SOURCE_DIR "/tests/golden/pingpong.json", NULL, &err))
         fail_msg("%s", err.message);
-    const dbo_json_value *cases = dbo_json_get(dbo_json_root(doc), "cases");
-    assert_true(dbo_json_count(cases) >= 12);
-    for (size_t i = 0; i < dbo_json_count(cases); i++)
-        check_case(dbo_json_at(cases, i));
+    const json_t *cases = json_object_get(dbo_json_tree(doc), "cases");
+    assert_true(json_array_size(cases) >= 12);
+    for (size_t i = 0; i < json_array_size(cases); i++)
+        check_case(json_array_get(cases, i));
     dbo_json_destroy(doc);
 }
 
