@@ -322,77 +322,162 @@ static void files_are_read(void **state)
     dbo_program_file_fini(&file);
 }
 
+static const char *const bad_rows[][2] = {
+    {"{}", "num_ubatches"},
+    {"{\"num_ubatches\": 17, \"ubatches\": []}", "num_ubatches"},
+    {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[]]}",
+     "ubatches: there are 1 lists, not num_ubatches, 2"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [3]}",
+     "ubatches[0]: must be an array, not an integer"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YIELD\"}, 3]]}",
+     "ubatches[0][1]: must be an object"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YEILD\"}]]}",
+     "ubatches[0][0].i: no instruction is called 'YEILD'"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"kind\": "
+     "\"MPL\"}]]}",
+     "ubatches[0][0].kind: no kind of op is called 'MPL'"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"us\": -1}]]}",
+     "ubatches[0][0].us: must be from 0 to 1e+12, not -1"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": "
+     "\"x\"}]]}",
+     "ubatches[0][0].stream: there is no stream 'x'"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": 9}]]}",
+     "there is no stream 9"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"WAIT\"}]]}",
+     "ubatches[0][0].event: this key is missing"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"A2A_POST\", \"handle\": "
+     "1,"
+     " \"dir\": \"up\"}]]}",
+     "ubatches[0][0].dir: no direction is called 'up'"},
+    {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"streams\": [], \"ubatches\": "
+     "[[{\"i\": \"FREE\","
+     " \"buffer\": \"y\"}]]}",
+     "ubatches[0][0].buffer: \"buffers\" has no 'y'"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": \"x\"}, {\"name\": "
+     "\"x\"}],"
+     " \"ubatches\": [[]]}",
+     "buffers[1].name: two buffers are called 'x'"},
+    {"{\"num_ubatches\": 1, \"streams\": [1, 2, 3, 4, 5, 6, 7, 8, 9], \"ubatches\": [[]]}",
+     "streams[6]: '7' is one too many"},
+    {"{\"num_ubatches\": 1, \"ubatches\": [[]]}", "streams: this key is missing"},
+    {"{\"num_ubatches\": 1, \"streams\": \"comm\", \"ubatches\": [[]]}",
+     "streams: must be an array, not a string"},
+    {"{\"num_ubatches\": 1, \"streams\": [[]], \"ubatches\": [[]]}",
+     "streams[0]: must be a string, not an array"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatchs\": [[]]}", "ubatchs: unknown key"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": 1}, {\"name\": 2,"
+     " \"byte\": 1}], \"ubatches\": [[]]}",
+     "buffers[1].byte: unknown key"},
+    {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[], [{\"i\": \"YIELD\"},"
+     " {\"i\": \"WAIT\", \"event\": 1, \"handle\": 2}]]}",
+     "ubatches[1][1].handle: unknown key"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"HOST_WAIT\","
+     " \"event\": 1, \"handle\": 2}]]}",
+     "ubatches[0][0]: the host waits for an event or for a handle"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"SET_STREAM\"}]]}",
+     "ubatches[0][0].stream: this key is missing"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"reads\":"
+     " [\"x\", {}]}]]}",
+     "ubatches[0][0].reads[1]: must be a string, not an object"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"sms\":"
+     " 65536}]]}",
+     "ubatches[0][0].sms: must be from 0 to 65535, not 65536"},
+};
+
 static void bad_files(void **state)
 {
     (void)state;
-    static const char *const rows[][2] = {
-        {"{}", "num_ubatches"},
-        {"{\"num_ubatches\": 17, \"ubatches\": []}", "num_ubatches"},
-        {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[]]}",
-         "ubatches: there are 1 lists, not num_ubatches, 2"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [3]}",
-         "ubatches[0]: must be an array, not an integer"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YIELD\"}, 3]]}",
-         "ubatches[0][1]: must be an object"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YEILD\"}]]}",
-         "ubatches[0][0].i: no instruction is called 'YEILD'"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"kind\": "
-         "\"MPL\"}]]}",
-         "ubatches[0][0].kind: no kind of op is called 'MPL'"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"us\": -1}]]}",
-         "ubatches[0][0].us: must be from 0 to 1e+12, not -1"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": "
-         "\"x\"}]]}",
-         "ubatches[0][0].stream: there is no stream 'x'"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": 9}]]}",
-         "there is no stream 9"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"WAIT\"}]]}",
-         "ubatches[0][0].event: this key is missing"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"A2A_POST\", \"handle\": "
-         "1,"
-         " \"dir\": \"up\"}]]}",
-         "ubatches[0][0].dir: no direction is called 'up'"},
-        {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"streams\": [], \"ubatches\": "
-         "[[{\"i\": \"FREE\","
-         " \"buffer\": \"y\"}]]}",
-         "ubatches[0][0].buffer: \"buffers\" has no 'y'"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": \"x\"}, {\"name\": "
-         "\"x\"}],"
-         " \"ubatches\": [[]]}",
-         "buffers[1].name: two buffers are called 'x'"},
-        {"{\"num_ubatches\": 1, \"streams\": [1, 2, 3, 4, 5, 6, 7, 8, 9], \"ubatches\": [[]]}",
-         "streams[6]: '7' is one too many"},
-        {"{\"num_ubatches\": 1, \"ubatches\": [[]]}", "streams: this key is missing"},
-        {"{\"num_ubatches\": 1, \"streams\": \"comm\", \"ubatches\": [[]]}",
-         "streams: must be an array, not a string"},
-        {"{\"num_ubatches\": 1, \"streams\": [[]], \"ubatches\": [[]]}",
-         "streams[0]: must be a string, not an array"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatchs\": [[]]}", "ubatchs: unknown key"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": 1}, {\"name\": 2,"
-         " \"byte\": 1}], \"ubatches\": [[]]}",
-         "buffers[1].byte: unknown key"},
-        {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[], [{\"i\": \"YIELD\"},"
-         " {\"i\": \"WAIT\", \"event\": 1, \"handle\": 2}]]}",
-         "ubatches[1][1].handle: unknown key"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"HOST_WAIT\","
-         " \"event\": 1, \"handle\": 2}]]}",
-         "ubatches[0][0]: the host waits for an event or for a handle"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"SET_STREAM\"}]]}",
-         "ubatches[0][0].stream: this key is missing"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"reads\":"
-         " [\"x\", {}]}]]}",
-         "ubatches[0][0].reads[1]: must be a string, not an object"},
-        {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"sms\":"
-         " 65536}]]}",
-         "ubatches[0][0].sms: must be from 0 to 65535, not 65536"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < NUM(bad_rows); i++) {
         dbo_program_file file;
         dbo_error err = {0};
-        assert_int_not_equal(read_text(rows[i][0], &file, &err), DBO_OK);
-        if (!strstr(err.message, rows[i][1]))
-            fail_msg("%s: %s", rows[i][0], err.message);
+        assert_int_not_equal(read_text(bad_rows[i][0], &file, &err), DBO_OK);
+        if (!strstr(err.message, bad_rows[i][1]))
+            fail_msg("%s: %s", bad_rows[i][0], err.message);
     }
+}
+
+static double fixed_us(void *self, const dbo_program_op *op, uint32_t *sms)
+{
+    (void)self;
+    *sms = op->cost.fixed_sms;
+    return (double)op->cost.fixed_ns / 1000;
+}
+
+static double fixed_post_us(void *self, const dbo_program_post *post)
+{
+    (void)self;
+    return (double)post->cost.fixed_ns / 1000;
+}
+
+static void expect_same(const dbo_program *want, const dbo_program *got)
+{
+    bool met[DBO_CODE_COUNT] = {false};
+    assert_int_equal(got->num_buffers, want->num_buffers);
+    assert_int_equal(got->num_streams, want->num_streams);
+    for (uint32_t b = 0; b < want->num_buffers; b++)
+        assert_true(got->buffers[b].bytes == want->buffers[b].bytes &&
+                    got->buffers[b].pool == want->buffers[b].pool &&
+                    got->buffers[b].workspace == want->buffers[b].workspace &&
+                    got->buffers[b].input == want->buffers[b].input);
+    for (uint32_t u = 0; u < want->num_ubatches; u++) {
+        assert_int_equal(got->num_instrs[u], want->num_instrs[u]);
+        for (uint32_t i = 0; i < want->num_instrs[u]; i++) {
+            const dbo_instr *w = &want->instrs[u][i], *g = &got->instrs[u][i];
+            assert_true(g->code == w->code && g->stream == w->stream && g->index == w->index &&
+                        g->previous == w->previous && g->wait_event == w->wait_event);
+            met[w->code] = true;
+        }
+    }
+    for (uint32_t i = 0; i < want->num_ops; i++)
+        assert_true(got->ops[i].cost.fixed_ns == want->ops[i].cost.fixed_ns &&
+                    got->ops[i].cost.fixed_sms == want->ops[i].cost.fixed_sms &&
+                    got->ops[i].io->num_reads == want->ops[i].io->num_reads &&
+                    got->ops[i].io->num_writes == want->ops[i].io->num_writes);
+    for (uint32_t i = 0; i < want->num_posts; i++)
+        assert_true(got->posts[i].cost.fixed_ns == want->posts[i].cost.fixed_ns &&
+                    got->posts[i].direction == want->posts[i].direction &&
+                    got->posts[i].handle == want->posts[i].handle);
+    for (uint32_t code = 0; code < DBO_CODE_COUNT; code++)
+        assert_true(met[code]);
+}
+
+static void every_instruction_is_read_back(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"num_ubatches\": 2, \"streams\": [\"side\", \"compute\"], \"buffers\": [{\"name\": "
+        "\"x\","
+        " \"pool\": \"side\", \"bytes\": 640}, {\"name\": \"y\", \"workspace\": true}, {\"name\": "
+        "3,"
+        " \"input\": true, \"bytes\": 17}], \"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"x\"},"
+        "{\"i\": \"SET_STREAM\", \"stream\": \"side\"}, {\"i\": \"OP\", \"kind\": \"MLP\", \"us\": "
+        "1.5,"
+        " \"sms\": 7, \"reads\": [3], \"writes\": [\"x\", \"y\"]}, {\"i\": \"RECORD\", \"event\": "
+        "\"e\"},"
+        "{\"i\": \"A2A_POST\", \"dir\": \"combine\", \"handle\": \"h\", \"stream\": \"comm\", "
+        "\"us\": 9,"
+        " \"reads\": [\"x\"], \"prev_event\": \"e\"}, {\"i\": \"HOOK_SET\", \"handle\": \"h\"},"
+        "{\"i\": \"YIELD\"}, {\"i\": \"RECORD_STREAM\", \"buffer\": \"x\", \"stream\": \"comm\"},"
+        "{\"i\": \"FREE\", \"buffer\": \"x\"}], [{\"i\": \"HOOK_RUN\"}, {\"i\": \"A2A_POST\","
+        " \"dir\": \"dispatch\", \"handle\": 8, \"us\": 4}, {\"i\": \"WAIT\", \"event\": \"f\"},"
+        "{\"i\": \"HOST_WAIT\", \"handle\": 8}, {\"i\": \"HOST_WAIT\", \"event\": \"f\"},"
+        "{\"i\": \"A2A_FINISH\", \"handle\": 8, \"stream\": \"comm\"}, {\"i\": \"YIELD\"}]]}";
+    const dbo_program_times times = {.op_us = fixed_us, .post_us = fixed_post_us};
+    dbo_program_file file, again;
+    dbo_error err = {0};
+    dbo_json_text written = {0};
+    dbo_json_writer out;
+    if (read_text(text, &file, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    dbo_json_writer_init(&out, dbo_json_sink_text, &written, 1);
+    dbo_program_json(&file.program, &times, &out);
+    assert_int_equal(dbo_json_writer_finish(&out, &err), DBO_OK);
+    if (read_text(written.bytes, &again, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    expect_same(&file.program, &again.program);
+    dbo_program_file_fini(&file);
+    dbo_program_file_fini(&again);
+    dbo_json_text_fini(&written);
 }
 
 /* Bytes changed, lost and doubled: read or refused with a sentence, never harmed by. */
@@ -446,6 +531,7 @@ int main(void)
         cmocka_unit_test(listing),
         cmocka_unit_test(programs_read_back),
         cmocka_unit_test(files_are_read),
+        cmocka_unit_test(every_instruction_is_read_back),
         cmocka_unit_test(bad_files),
         cmocka_unit_test(mutated_files_do_no_harm),
     };
