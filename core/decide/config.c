@@ -264,6 +264,11 @@ uint32_t dbo_config_decode_query_len(const dbo_config *config)
     return 1 + config->num_speculative_tokens;
 }
 
+const char *dbo_config_transport(const dbo_config *config)
+{
+    return config->transport == DBO_TRANSPORT_AUTO ? NULL : transport_names[config->transport];
+}
+
 dbo_empty dbo_config_empty_ubatch(const dbo_config *config)
 {
     if (config->empty_ubatch != DBO_EMPTY_BY_RULES)

@@ -117,6 +117,9 @@ bool dbo_config_reaches_threshold(const dbo_config *config, int32_t num_tokens,
 /* 1 + speculative tokens: what a decode request runs. */
 uint32_t dbo_config_decode_query_len(const dbo_config *config);
 
+/* The name of the transport, for a back end; NULL: its own choice. */
+const char *dbo_config_transport(const dbo_config *config);
+
 /* The override, or what the rules say; never ..._BY_RULES. */
 dbo_empty dbo_config_empty_ubatch(const dbo_config *config);
 dbo_threshold dbo_config_threshold_at(const dbo_config *config);

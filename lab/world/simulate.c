@@ -199,6 +199,7 @@ static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_si
                     .ep_size = s->experiment->ep_size,
                     .gpus_per_node = s->experiment->gpus_per_node,
                     .low_latency = s->config.all2all_backend != DBO_BACKEND_HT,
+                    .transport = dbo_config_transport(&s->config),
                     .contexts = s->config.executor,
                     .exchange_ns = exchange_ns(s),
                     .cancelled = options->cancelled,

@@ -82,6 +82,9 @@ static void a_real_machine_is_not_told_how_to_be(void **state)
     expect_sentence(PATH "dbo run t.lua --backend null --set nodes=16 "
                          "--set batch.num_tokens=64",
                     1, "32 ranks asked, the null device runs 1 to 16");
+    expect_sentence(PATH "dbo run t.lua --backend null --set transport=nccl", 1,
+                    "the null device has no transport 'nccl'");
+    assert_int_equal(run(PATH "dbo run t.lua --backend null --set transport=copy"), 0);
     assert_int_equal(run(PATH "dbo run t.lua --backend null --fault unsorted-outputs"), 0);
 }
 

@@ -1,12 +1,11 @@
 /* What the readers of traces say of the built-in schedules run through engine and simulator: the
  * notation, the metrics worked out on paper, a drawing. */
 #include "core/program/builders.h"
-#include "core/rank/rank.h"
 #include "core/rank/ubatch.h"
 #include "core/trace/metrics.h"
 #include "core/trace/notation.h"
 #include "core/trace/trace.h"
-#include "sim/sim.h"
+#include "lab/world/world.h"
 #include "viz/text/text.h"
 
 #include <setjmp.h>
@@ -23,10 +22,8 @@
 typedef struct world {
     dbo_trace trace;
     dbo_program program;
-    dbo_rank ranks[RANKS];
     uint32_t num_ubatches;
     bool capture;
-    dbo_sim *sim;
 } world;
 
 static dbo_status run_layers(dbo_rank *rank, dbo_ubatch *ubatch, const world *w)
@@ -50,12 +47,13 @@ static dbo_status forward(world *w, dbo_rank *rank, dbo_error *err)
 }
 
 /* Captured once and replayed as step 1, or run as step 0. */
-static dbo_status rank_main(void *arg, uint32_t id, dbo_error *err)
+static dbo_status rank_main(void *arg, dbo_world_rank *of, dbo_error *err)
 {
     world *w = arg;
-    dbo_rank *rank = &w->ranks[id];
+    dbo_rank *rank = &of->rank;
     const dbo_seam *seam = &rank->seam;
     dbo_graph graph;
+    DBO_TRY(dbo_rank_fit(rank, &w->program, err));
     if (!w->capture)
         return forward(w, rank, err);
     DBO_TRY(seam->graph->begin(seam->graph_self, rank->streams[0]));
@@ -80,30 +78,18 @@ static void run(world *w, bool ll, uint32_t num_ubatches, const int64_t us[DBO_K
     dbo_trace_init(&w->trace);
     dbo_build_options build = {.num_ubatches = num_ubatches, .own_stream = true};
     assert_int_equal((ll ? dbo_build_ll : dbo_build_ht)(costs, &build, &w->program, &err), DBO_OK);
-    dbo_sim_options options = {.num_ranks = RANKS,
-                               .transport = ll ? DBO_SIM_LL : DBO_SIM_HT,
-                               .trace = dbo_trace_sink(),
-                               .trace_self = &w->trace};
-    w->sim = dbo_sim_create(&options, &err);
-    assert_non_null(w->sim);
-    for (uint32_t r = 0; r < RANKS; r++) {
-        dbo_seam seam;
-        dbo_sim_seam(w->sim, r, &seam);
-        assert_int_equal(dbo_rank_init(&w->ranks[r], r, &seam, DBO_CONTEXT_FIBER, DBO_MAX_UBATCHES,
-                                       dbo_sim_pool(w->sim), &err),
-                         DBO_OK);
-        assert_int_equal(dbo_rank_fit(&w->ranks[r], &w->program, &err), DBO_OK);
-    }
-    if (dbo_sim_run(w->sim, rank_main, w, &err) != DBO_OK)
+    const dbo_world_options options = {.machine = {.num_ranks = RANKS, .low_latency = ll},
+                                       .max_ubatches = DBO_MAX_UBATCHES,
+                                       .trace = &w->trace};
+    dbo_world ranks;
+    assert_int_equal(dbo_world_init(&ranks, &options, &err), DBO_OK);
+    if (dbo_world_run(&ranks, rank_main, w, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    assert_false(w->trace.failed);
+    dbo_world_fini(&ranks);
 }
 
 static void end(world *w)
 {
-    for (uint32_t r = 0; r < RANKS; r++)
-        dbo_rank_fini(&w->ranks[r]);
-    dbo_sim_destroy(w->sim);
     dbo_program_fini(&w->program);
     dbo_trace_fini(&w->trace);
 }

@@ -236,6 +236,9 @@ static dbo_status null_open(const dbo_backend_options *options, void **self, dbo
     if (options->num_ranks < 1 || options->num_ranks > MAX_RANKS)
         return dbo_fail(err, DBO_LIMIT, NULL, "%u ranks asked, the null device runs 1 to %u",
                         options->num_ranks, MAX_RANKS);
+    if (options->transport && strcmp(options->transport, "copy") != 0)
+        return dbo_fail(err, DBO_UNSUPPORTED, NULL, "the null device has no transport '%s'",
+                        options->transport);
     null_world *w = calloc(1, sizeof *w);
     if (!w)
         return dbo_fail_memory(err, "a null device");

@@ -1,6 +1,6 @@
 /* test_numeric.c: a small model that really computes, on simulated ranks: splitting a batch changes
  * no bit, whoever is idle, wherever requests are cut, whatever ops take, in whichever contexts. */
-#include "sim/sim.h"
+#include "lab/world/world.h"
 #include "tests/support/numeric_world.h"
 
 static const dbo_all2all_backend backends[] = {DBO_BACKEND_HT, DBO_BACKEND_LL};
@@ -331,9 +331,10 @@ static void folded_ranks_are_refused(void **state)
     (void)state;
     const uint32_t classes[] = {0, 0};
     dbo_error err = {0};
-    const dbo_sim_options options = {
-        .num_ranks = 2, .num_classes = 1, .class_of = classes, .numeric = true};
-    assert_null(dbo_sim_create(&options, &err));
+    const dbo_world_options options = {
+        .machine = {.num_ranks = 2, .num_classes = 1, .class_of = classes, .numeric = true}};
+    dbo_world world;
+    assert_int_equal(dbo_world_init(&world, &options, &err), DBO_INVALID);
     assert_non_null(strstr(err.message, "folded ranks cannot compute"));
 }
 
