@@ -6,6 +6,9 @@
  * Accesses of KV_CACHE become ranges whose unit is a token's place, block * block_size + offset,
  * one "byte" each, of the op's layer; where no blocks are named there is nothing to say, and A0
  * and A1 touch no cache.
+ *
+ *     DBO_TRY(dbo_plan_build(&plan, &deployment, &cut, &caps, err));      deployment.io is set
+ *     DBO_TRY(dbo_kv_accesses_set(&plan, &cut, requests, 16, err));
  */
 #ifndef DBO_KV_ACCESS_H
 #define DBO_KV_ACCESS_H

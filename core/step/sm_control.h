@@ -4,6 +4,11 @@
  * each other's; outside both may use all, as far as the back end lets them: one that was created
  * with fewer SMs keeps those. Kernels take the budget at their launch (or capture). A back end
  * whose transfers need no SMs reserves none, and then nothing is set.
+ *
+ *     DBO_TRY(dbo_sm_control_init(&control, &rank, &config, false, err));
+ *     DBO_TRY(dbo_sm_control_enter(&control));
+ *     ... launches, posts ...
+ *     DBO_TRY(dbo_sm_control_exit(&control));
  */
 #ifndef DBO_SM_CONTROL_H
 #define DBO_SM_CONTROL_H
