@@ -175,6 +175,105 @@ static void signals_leave_no_half_files(void **state)
     }
 }
 
+/* Something of the trace is on the disk: it is being written, which takes seconds. */
+static bool writes_much(pid_t child)
+{
+    char shell[256];
+    (void)child;
+    snprintf(shell, sizeof shell, "test -n \"$(find '%s' -name 'long.json.dbo-*' -size +1k)\"",
+             folder);
+    return system(shell) == 0;
+}
+
+static void put_long_script(void)
+{
+    put_file("long.lua", "local dbo, tokens = require 'dbo', {}\n"
+                         "for rank = 1, 64 do tokens[rank] = 64 + rank end\n"
+                         "return dbo.experiment { nodes = 8, gpus_per_node = 8, layers = 120,\n"
+                         "  costs = dbo.fixed { A = 9, D = 7, M = 5, C = 7 }, enable_dbo = true,\n"
+                         "  enable_expert_parallel = true, max_num_batched_tokens = 4096,\n"
+                         "  max_num_seqs = 4096,\n"
+                         "  batch = dbo.decode { num_tokens = tokens } }\n");
+}
+
+/* A run that is interrupted while it writes ends at once: 130, 143, 129, and no file. */
+static void writing_can_be_interrupted(void **state)
+{
+    (void)state;
+    static char *const line[] = {"dbo", "run", "long.lua", "--trace", "long.json", NULL};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    put_long_script();
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        assert_int_equal(run_and_signal(line, writes_much, numbers[i]), 128 + numbers[i]);
+        assert_string_equal(complained, "dbo: interrupted\n");
+        assert_int_equal(count_files("long.json"), 0);
+    }
+}
+
+static bool reads_little(pid_t child)
+{
+    char bytes[4096];
+    (void)child;
+    if (fifo_end < 0)
+        fifo_end = open(fifo_path, O_RDONLY | O_CLOEXEC);
+    assert_true(fifo_end >= 0);
+    return read(fifo_end, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
+}
+
+/* Nobody reads on, so that the write blocks. */
+static void blocked_writes_can_be_interrupted(void **state)
+{
+    (void)state;
+    static char *const lines[][8] = {
+        {"dbo", "run", "t.lua", "--set", "layers=36", "--trace", "pipe", NULL},
+        {"dbo", "check", "t.lua", "--set", "layers=36", "--trace", "pipe", NULL}};
+    put_file("t.lua", EXPERIMENT); /* a trace of more than a pipe holds */
+    snprintf(fifo_path, sizeof fifo_path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(fifo_path, 0600), 0);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_int_equal(run_and_signal(lines[i], sleeps, SIGTERM), 143); /* while opening it */
+        assert_int_equal(run_and_signal(lines[i], reads_little, SIGTERM), 143);
+        assert_string_equal(complained, "dbo: interrupted\n");
+        close(fifo_end);
+        fifo_end = -1;
+    }
+    assert_int_equal(unlink(fifo_path), 0);
+}
+
+/* ---- the stack ---- */
+
+static void a_small_stack_is_enough(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"run t.lua",
+                                        "run t.lua --executor thread",
+                                        "check t.lua --set layers=4",
+                                        "show vote t.lua",
+                                        "explain ubatch",
+                                        "doctor",
+                                        "help run",
+                                        "scripts",
+                                        "faults",
+                                        "completion bash",
+                                        "bench handoff",
+                                        "bench sim --ranks 2 --runs 1",
+                                        "check --program p.json",
+                                        "eval thresholds --in thresholds.json"};
+    put_file("t.lua", EXPERIMENT);
+    assert_int_equal(run("cp " DBO_SOURCE_DIR "/tests/golden/thresholds.json . && "
+                         "dbo show program t.lua --json >p.json"),
+                     0);
+    for (int kib = 16; kib <= 256; kib *= 4) {
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+            char line[128];
+            snprintf(line, sizeof line, "ulimit -s %d; dbo %s", kib, lines[i]);
+            int code = run(line);
+            if (code != 0 || !printed[0])
+                fail_msg("%s: exit code %d, said: %s", line, code, complained);
+        }
+    }
+}
+
 static void a_file_that_may_not_grow_is_a_sentence(void **state)
 {
     (void)state;
@@ -306,6 +405,9 @@ int main(void)
         cmocka_unit_test(blocked_reads_can_be_interrupted),
         cmocka_unit_test(blocked_stdin_can_be_interrupted),
         cmocka_unit_test(signals_leave_no_half_files),
+        cmocka_unit_test(writing_can_be_interrupted),
+        cmocka_unit_test(blocked_writes_can_be_interrupted),
+        cmocka_unit_test(a_small_stack_is_enough),
         cmocka_unit_test(a_file_that_may_not_grow_is_a_sentence),
         cmocka_unit_test(links_are_followed),
         cmocka_unit_test(outputs_must_differ_and_have_something_to_hold),
