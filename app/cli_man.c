@@ -139,6 +139,8 @@ void dbo_print_man_page(void)
          ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/, hardware/, faults/ and scripts by name,\n"
          "searched before all others.\n"
          ".TP\n.B XDG_DATA_HOME, XDG_DATA_DIRS\nThe folders whose dbo/scripts is searched then.\n"
+         ".TP\n.B DBO_SET\nSettings as \\fB\\-\\-set\\fR takes them, spaces between: nodes=4 "
+         "layers=8.\n"
          ".TP\n.B VLLM_DBO_COMM_SMS\nThe default of dbo_comm_sms.\n"
          ".TP\n.B NO_COLOR\nIf set to anything, no colours.\n"
          ".TP\n.B COLUMNS\nThe width of the output where it is no terminal.");

@@ -5,8 +5,10 @@
 #include "app/lua/lua_load.h"
 #include "lab/faults/faults.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *dbo_executor_words(size_t index)
 {
@@ -24,8 +26,12 @@ dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err)
     dbo_script_arguments *arguments = at;
     if (arguments->num_sets == DBO_SCRIPT_MAX_SETS)
         return dbo_fail(err, DBO_INVALID, NULL, "more --set than dbo takes, at %.60s", text);
-    if (!strchr(text, '=') || text[0] == '=')
-        return dbo_fail(err, DBO_INVALID, NULL, "--set %.60s is not KEY=VALUE", text);
+    if (text[0] == '@' && access(text + 1, R_OK) != 0)
+        return dbo_fail(err, DBO_IO, NULL, "--set %.200s: cannot read %.200s: %s", text, text + 1,
+                        strerror(errno));
+    if (text[0] != '@' && (!strchr(text, '=') || text[0] == '='))
+        return dbo_fail(err, DBO_INVALID, "For example: nodes=4",
+                        "--set %.60s: a setting is written KEY=VALUE", text);
     arguments->sets[arguments->num_sets++] = text;
     return DBO_OK;
 }

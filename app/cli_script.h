@@ -48,30 +48,31 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
                   .at = offsetof(type, script.path)                                    \
     }
 
-#define DBO_SCRIPT_OPTIONS(type)                                                                \
-    {"set",                                                                                     \
-     "KEY=VALUE",                                                                               \
-     .kind = DBO_CLI_TAKEN,                                                                     \
-     .take = dbo_script_take_set,                                                               \
-     .at = offsetof(type, script),                                                              \
-     .example = "nodes=4",                                                                      \
-     .help = "Override a key of the experiment; KEY may lead inside: batch.num_tokens, "        \
-             "model.layers, hardware.sms, costs.D, or be written as in vLLM: "                  \
-             "parallel_config.enable_dbo. As often as wanted"},                                 \
-        {"executor",                                                                            \
-         "KIND",                                                                                \
-         .kind = DBO_CLI_TAKEN,                                                                 \
-         .take = dbo_script_take_executor,                                                      \
-         .at = offsetof(type, script),                                                          \
-         .words = dbo_executor_words,                                                           \
-         .usual = "fiber",                                                                      \
-         .help = "What ubatches run in: fiber or thread"},                                      \
-    {                                                                                           \
-        "fault", "NAME",                                                                        \
-            .kind = DBO_CLI_TAKEN, .take = dbo_script_take_fault, .at = offsetof(type, script), \
-            .words = dbo_fault_words,                                                           \
-            .help = "Let the run with DBO misbehave so: NAME or NAME:rank=1,us=200; dbo "       \
-                    "faults lists them"                                                         \
+#define DBO_SCRIPT_OPTIONS(type)                                                                  \
+    {"set",                                                                                       \
+     "KEY=VALUE",                                                                                 \
+     .kind = DBO_CLI_TAKEN,                                                                       \
+     .take = dbo_script_take_set,                                                                 \
+     .at = offsetof(type, script),                                                                \
+     .example = "nodes=4",                                                                        \
+     .help = "Override a key of the experiment; KEY may lead inside: batch.num_tokens, "          \
+             "model.layers, hardware.sms, costs.D, or be written as in vLLM: "                    \
+             "parallel_config.enable_dbo. @FILE: the keys of a JSON object. As often as wanted; " \
+             "the environment's DBO_SET is read before"},                                         \
+        {"executor",                                                                              \
+         "KIND",                                                                                  \
+         .kind = DBO_CLI_TAKEN,                                                                   \
+         .take = dbo_script_take_executor,                                                        \
+         .at = offsetof(type, script),                                                            \
+         .words = dbo_executor_words,                                                             \
+         .usual = "fiber",                                                                        \
+         .help = "What ubatches run in: fiber or thread"},                                        \
+    {                                                                                             \
+        "fault", "NAME",                                                                          \
+            .kind = DBO_CLI_TAKEN, .take = dbo_script_take_fault, .at = offsetof(type, script),   \
+            .words = dbo_fault_words,                                                             \
+            .help = "Let the run with DBO misbehave so: NAME or NAME:rank=1,us=200; dbo "         \
+                    "faults lists them"                                                           \
     }
 
 /* Finds the script (script_path.h) and looks whether an output would replace it. */

@@ -9,6 +9,7 @@
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_schedule.h"
 #include "dbo_build.h"
+#include "lab/experiment/value_json.h"
 
 #include <lauxlib.h>
 #include <string.h>
@@ -78,7 +79,40 @@ static void set_table(lua_State *L, dbo_experiment *experiment, const char *what
         set_key(L, experiment, NULL, table->table[i].key, &table->table[i].value);
 }
 
-/* What was said outside of scripts, each "WAY KEY=VALUE"; a way is one word and has one turn. */
+/* A JSON file of settings while it is read. */
+static int collect_json(lua_State *L)
+{
+    dbo_json **doc = lua_touserdata(L, 1);
+    dbo_json_destroy(*doc);
+    *doc = NULL;
+    return 0;
+}
+
+/* The settings of the JSON file at `path`; `way` says how it was given. */
+static void set_file(lua_State *L, dbo_experiment *experiment, const char *way, const char *path)
+{
+    dbo_error err = {0};
+    dbo_value table = {0};
+    dbo_json **doc = lua_newuserdatauv(L, sizeof *doc, 0);
+    *doc = NULL;
+    luaL_setmetatable(L, "dbo.json");
+    const dbo_value_memory memory = dbo_lua_push_memory(L);
+    dbo_status status = dbo_json_read_file(doc, path, NULL, &err);
+    if (status == DBO_OK)
+        status = dbo_value_of_json(&memory, dbo_json_root(*doc), &table, &err);
+    if (status == DBO_OK)
+        status = dbo_value_table("the file", "an object of settings", &table, &err);
+    if (status == DBO_IO)
+        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+    if (status != DBO_OK)
+        dbo_lua_raise_by(L, way, &err);
+    for (uint32_t i = 0; i < table.count; i++)
+        set_key(L, experiment, way, table.table[i].key, &table.table[i].value);
+    lua_pop(L, 3);
+}
+
+/* What was said outside of scripts, each "WAY KEY=VALUE" or "WAY @FILE"; a way is one word and has
+ * one turn. */
 static void set_outside(lua_State *L, dbo_experiment *experiment)
 {
     const char *last = "";
@@ -92,9 +126,13 @@ static void set_outside(lua_State *L, dbo_experiment *experiment)
         dbo_member said = {0};
         experiment->turn += strncmp(last, set, way) != 0;
         last = set;
-        if (dbo_value_of_setting(&memory, set + way, &said, &err) != DBO_OK)
-            dbo_lua_raise_by(L, set, &err);
-        set_key(L, experiment, set, said.key, &said.value);
+        if (set[way] == '@') {
+            set_file(L, experiment, set, set + way + 1);
+        } else {
+            if (dbo_value_of_setting(&memory, set + way, &said, &err) != DBO_OK)
+                dbo_lua_raise_by(L, set, &err);
+            set_key(L, experiment, set, said.key, &said.value);
+        }
         lua_pop(L, 1);
     }
     lua_settop(L, sets - 1);
@@ -136,6 +174,7 @@ int dbo_lua_open(lua_State *L)
     static const char *const batches[] = {"decode", "prefill", "batch"};
     dbo_lua_new_type(L, DBO_LUA_EXPERIMENT, collect_experiment);
     dbo_lua_new_type(L, DBO_LUA_FIXED, NULL);
+    dbo_lua_new_type(L, "dbo.json", collect_json);
     dbo_lua_new_type(L, "dbo " DBO_BUILD_VERSION, NULL);
     lua_newtable(L);
     lua_insert(L, -2);

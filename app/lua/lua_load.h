@@ -24,8 +24,9 @@
 /* All zero is fine. Borrowed for the call. */
 typedef struct dbo_load_options {
     dbo_sandbox_limits limits;
-    const char *const *sets; /* (num_sets) "key=text": overrides of every experiment's keys; the
-                              * key may lead into model., hardware., batch. and costs. */
+    const char *const *sets; /* (num_sets) "key=text", or "@FILE" for a JSON object of them:
+                              * overrides of every experiment's keys; the key may lead into
+                              * model., hardware., batch. and costs. */
     uint32_t num_sets;
     bool may_return_nothing; /* of a script that has printed something: *out is then zeroed, its
                               * num_layers 0 */

@@ -108,10 +108,10 @@ dbo_status dbo_experiment_set_fault(dbo_experiment *experiment, const char *text
 /* Splits with this schedule; holds it. NULL: with the built-in one that config.schedule names. */
 void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule);
 
-/* Sets one key: the experiment's own, its config's, a group of the config's, a part of it that has
- * keys. In the script's turn a batch is what dbo.decode and its like made, model and hardware are
- * the fields that a table has; in later turns a table for batch or costs changes single keys of
- * what there is. A `base` among the fields is passed over: who reads presets sets it before. */
+/* Sets one key: the experiment's own, its config's, a group of the config's. A batch is what
+ * dbo.decode and its like made, costs what dbo.fixed made; another table changes single keys of
+ * what there is, as it does for model and hardware. A `base` among their fields is passed over: who
+ * reads presets sets it before. */
 dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
                               dbo_error *err);
 

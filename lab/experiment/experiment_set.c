@@ -121,8 +121,7 @@ static dbo_status set_costs(dbo_experiment *e, const dbo_value *value, dbo_error
 
 static dbo_status set_batch(dbo_experiment *e, const dbo_value *value, dbo_error *err)
 {
-    if (value->kind == DBO_VALUE_TABLE && !value->made_by && e->turn > 0 &&
-        e->batch.kind != DBO_WORKLOAD_NONE)
+    if (value->kind == DBO_VALUE_TABLE && !value->made_by && e->batch.kind != DBO_WORKLOAD_NONE)
         return dbo_workload_set_keys(&e->batch, value, e->turn, err);
     return dbo_workload_set(&e->batch, "batch", value, e->turn, err);
 }

@@ -26,7 +26,7 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo run t.lua --ascii=yes", 2, "option '--ascii' takes no value");
     expect_sentence("dbo run t.lua --width 12", 2, "--width is a number from 20 to 1000");
     expect_sentence("dbo run t.lua --color=red", 2, "auto, always or never");
-    expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes is not KEY=VALUE");
+    expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes: a setting is written KEY=VALUE");
     expect_sentence("dbo run t.lua --log vot=debug", 2, "vot");
     expect_sentence("DBO_LOG=louder dbo run t.lua", 2, "DBO_LOG: ");
     expect_sentence("dbo run", 2, "run needs a script");

@@ -328,8 +328,8 @@ static void overrides_end_like_scripts(void **state)
 {
     (void)state;
     put_file("t.lua", EXPERIMENT);
-    expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes is not KEY=VALUE");
-    expect_sentence("dbo run t.lua --set =4", 2, "--set =4 is not KEY=VALUE");
+    expect_sentence("dbo run t.lua --set nodes", 2, "--set nodes: a setting is written KEY=VALUE");
+    expect_sentence("dbo run t.lua --set =4", 2, "--set =4: a setting is written KEY=VALUE");
     expect_sentence("dbo run t.lua --set enable_dob=true", 1, "enable_dob");
     expect_sentence("dbo run t.lua --set parallel_config.enable_dob=true", 1,
                     "parallel_config has no key 'enable_dob' here");

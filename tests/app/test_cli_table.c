@@ -160,7 +160,7 @@ static void the_same_mistake_is_said_alike(void **state)
     expect_alike("dbo run t.lua --layers 9:10", "dbo show program t.lua --layer 10", 2,
                  "there is no layer 10: 9 run, from 0 to 8");
     expect_alike("dbo run t.lua --set nodes", "dbo check t.lua --set nodes", 2,
-                 "--set nodes is not KEY=VALUE");
+                 "--set nodes: a setting is written KEY=VALUE");
     expect_alike("dbo run nowhere", "dbo show vote nowhere", 2,
                  "cannot read nowhere: No such file");
     expect_alike("dbo run t.lua --executor threads", "dbo eval veto --in x --executor threads", 2,

@@ -1,0 +1,611 @@
+/* test_setting.c: a setting is the same whoever says it, and so is what is wrong with it. Each is
+ * said in a script, by --set, by DBO_SET and in a JSON file. */
+#include "app/lua/lua_load.h"
+#include "dbo_build.h"
+#include "tests/support/folder.h"
+
+#include <stdlib.h>
+
+#define BASE                                                                               \
+    "local dbo = require 'dbo'\n"                                                          \
+    "return dbo.experiment { model = 'deepseek-v2-lite', hardware = 'H800', layers = 3,\n" \
+    "  gpus_per_node = 3, enable_expert_parallel = false, check_memory = false,\n"         \
+    "  batch = dbo.decode { num_tokens = 70, context_len = 100 },\n"
+
+typedef enum way { IN_LUA, BY_SET, BY_ENVIRONMENT, IN_JSON, WAYS } way;
+static const char *const way_names[] = {"Lua", "--set", "DBO_SET", "JSON"};
+
+/* The same said in each way; NULL: this way cannot say it. */
+typedef struct said {
+    const char *lua;  /* keys of dbo.experiment */
+    const char *sets; /* KEY=VALUE, spaces between */
+    const char *json; /* members of an object */
+} said;
+
+static dbo_status load(const said *what, way by, dbo_experiment *out, dbo_error *err)
+{
+    char text[2048], words[512];
+    const char *sets[8];
+    dbo_load_options options = {.sets = sets};
+    snprintf(text, sizeof text, BASE "  %s }\n", by == IN_LUA ? what->lua : "");
+    put_file("t.lua", text);
+    if (by == BY_SET) {
+        snprintf(words, sizeof words, "%s", what->sets);
+        for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+            sets[options.num_sets++] = word;
+    } else if (by == IN_JSON) {
+        snprintf(text, sizeof text, "{%s}", what->json);
+        put_file("s.json", text);
+        snprintf(words, sizeof words, "@%s", path_of("s.json").text);
+        sets[options.num_sets++] = words;
+    }
+    if (by == BY_ENVIRONMENT)
+        setenv("DBO_SET", what->sets, 1);
+    dbo_status status = dbo_experiment_load(out, path_of("t.lua").text, &options, err);
+    unsetenv("DBO_SET");
+    return status;
+}
+
+static bool can_say(const said *what, way by)
+{
+    return by == IN_LUA    ? what->lua != NULL
+           : by == IN_JSON ? what->json != NULL
+                           : what->sets != NULL;
+}
+
+/* ---- what is right ---- */
+
+static void check_threshold(const dbo_experiment *e)
+{
+    assert_int_equal(e->config.dbo_decode_token_threshold, 77);
+}
+
+static void check_group(const dbo_experiment *e)
+{
+    assert_false(e->config.enable_dbo);
+    assert_int_equal(e->config.ubatch_size, 3);
+    assert_int_equal(e->config.max_num_seqs, 1000);
+}
+
+static void check_one_size(const dbo_experiment *e)
+{
+    assert_int_equal(e->config.num_capture_sizes, 1);
+    assert_int_equal(e->config.cudagraph_capture_sizes[0], 9);
+}
+
+static void check_sizes(const dbo_experiment *e)
+{
+    assert_int_equal(e->config.num_capture_sizes, 3);
+    assert_int_equal(e->config.cudagraph_capture_sizes[0], 2);
+    assert_int_equal(e->config.cudagraph_capture_sizes[1], 5);
+    assert_int_equal(e->config.cudagraph_capture_sizes[2], 11);
+}
+
+static void check_one_batch(const dbo_experiment *e)
+{
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_int_equal(e->batch.ranks[rank]->num_tokens, 5);
+}
+
+static void check_batches(const dbo_experiment *e)
+{
+    assert_int_equal(e->batch.ranks[0]->num_tokens, 5);
+    assert_int_equal(e->batch.ranks[1]->num_tokens, 0);
+    assert_int_equal(e->batch.ranks[2]->num_tokens, 9);
+}
+
+static void check_choices(const dbo_experiment *e)
+{
+    assert_int_equal(e->config.all2all_backend, DBO_BACKEND_LL); /* the first of each */
+    assert_int_equal(e->config.cudagraph_mode, DBO_GRAPHS_NONE);
+    assert_int_equal(e->config.rules, DBO_RULES_SEED);
+    assert_int_equal(e->config.executor, DBO_CONTEXT_FIBER);
+    assert_int_equal(e->config.transport, DBO_TRANSPORT_AUTO);
+}
+
+static void check_last_choices(const dbo_experiment *e)
+{
+    assert_int_equal(e->config.all2all_backend, DBO_BACKEND_NIXL);
+    assert_int_equal(e->config.cudagraph_mode, DBO_GRAPHS_FULL_AND_PIECEWISE);
+    assert_int_equal(e->config.rules, DBO_RULES_V1);
+    assert_int_equal(e->config.executor, DBO_CONTEXT_THREAD);
+    assert_int_equal(e->config.transport, DBO_TRANSPORT_COPY);
+}
+
+static void check_sixteen(const dbo_experiment *e)
+{
+    assert_int_equal(dbo_config_num_ubatches(&e->config), 16);
+}
+
+static void check_model(const dbo_experiment *e)
+{
+    assert_string_equal(e->model.name, "DeepSeek-V3");
+    assert_int_equal(e->model.layers, 7);
+    assert_int_equal(e->hardware.sms, 44);
+    assert_string_equal(e->name, "5");
+}
+
+static void a_setting_is_the_same_whoever_says_it(void **state)
+{
+    (void)state;
+    static const struct {
+        said what;
+        void (*check)(const dbo_experiment *e);
+    } cases[] = {
+        {{"dbo_decode_token_threshold = 77", "dbo_decode_token_threshold=77",
+          "\"dbo_decode_token_threshold\": 77"},
+         check_threshold},
+        {{"dbo_decode_token_threshold = 77.0", "dbo_decode_token_threshold=77.0",
+          "\"dbo_decode_token_threshold\": 7.7e1"},
+         check_threshold},
+        {{"parallel_config = { dbo_decode_token_threshold = 77 }",
+          "parallel_config.dbo_decode_token_threshold=77",
+          "\"parallel_config\": {\"dbo_decode_token_threshold\": 77}"},
+         check_threshold},
+        {{"parallel_config = { enable_dbo = false, ubatch_size = 3 },\n"
+          "scheduler_config = { max_num_seqs = 1000 }, enable_dbo = false",
+          "parallel_config.enable_dbo=false parallel_config.ubatch_size=3 enable_dbo=false "
+          "scheduler_config.max_num_seqs=1000",
+          "\"parallel_config\": {\"enable_dbo\": false, \"ubatch_size\": 3}, \"enable_dbo\": false,"
+          "\"scheduler_config.max_num_seqs\": 1000"},
+         check_group},
+        {{"cudagraph_capture_sizes = 9", "cudagraph_capture_sizes=9",
+          "\"cudagraph_capture_sizes\": 9"},
+         check_one_size},
+        {{"cudagraph_capture_sizes = { 5, 11, 2, 5 }", "cudagraph_capture_sizes=5,11,2,5",
+          "\"cudagraph_capture_sizes\": [5, 11, 2, 5]"},
+         check_sizes},
+        {{"batch = dbo.decode { num_tokens = 5 }", "batch.num_tokens=5",
+          "\"batch\": {\"num_tokens\": 5}"},
+         check_one_batch},
+        {{"batch = dbo.decode { num_tokens = { 5 } }", NULL, "\"batch.num_tokens\": [5]"},
+         check_one_batch},
+        {{"batch = dbo.decode { num_tokens = { 5, 0, 9 } }", "batch.num_tokens=5,0,9",
+          "\"batch\": {\"num_tokens\": [5, 0, 9]}"},
+         check_batches},
+        {{"all2all_backend = 'deepep_low_latency', cudagraph_mode = 'NONE', rules = 'seed',\n"
+          "executor = 'fiber', transport = 'auto'",
+          "all2all_backend=deepep_low_latency cudagraph_mode=NONE rules=seed executor=fiber "
+          "transport=auto",
+          "\"all2all_backend\": \"deepep_low_latency\", \"cudagraph_mode\": \"NONE\","
+          "\"rules\": \"seed\", \"executor\": \"fiber\", \"transport\": \"auto\""},
+         check_choices},
+        {{"all2all_backend = 'nixl_ep', cudagraph_mode = 'FULL_AND_PIECEWISE', rules = 'v1',\n"
+          "executor = 'thread', transport = 'copy'",
+          "all2all_backend=nixl_ep cudagraph_mode=FULL_AND_PIECEWISE rules=v1 executor=thread "
+          "transport=copy",
+          "\"all2all_backend\": \"nixl_ep\", \"cudagraph_mode\": \"FULL_AND_PIECEWISE\","
+          "\"rules\": \"v1\", \"executor\": \"thread\", \"transport\": \"copy\""},
+         check_last_choices},
+        {{"ubatch_size = 16", "ubatch_size=16", "\"ubatch_size\": 16"}, check_sixteen},
+        {{"model = { base = 'deepseek-v3', layers = 7 }, hardware = { base = 'H20', sms = 44 },\n"
+          "name = '5'",
+          "model=deepseek-v3 model.layers=7 hardware=H20 hardware.sms=44 name=5",
+          "\"model\": {\"base\": \"deepseek-v3\", \"layers\": 7}, \"name\": \"5\","
+          "\"hardware\": {\"base\": \"H20\", \"sms\": 44}"},
+         check_model},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (way by = IN_LUA; by < WAYS; by++) {
+            dbo_experiment e;
+            dbo_error err = {0};
+            if (!can_say(&cases[i].what, by))
+                continue;
+            if (load(&cases[i].what, by, &e, &err) != DBO_OK)
+                fail_msg("%s %s: %s", way_names[by], cases[i].what.lua, err.message);
+            cases[i].check(&e);
+            dbo_experiment_fini(&e);
+        }
+}
+
+/* ---- what is wrong ---- */
+
+typedef struct mistake {
+    said what;
+    const char *key, *sentence;
+} mistake;
+
+/* The sentence stands behind its place, and the place and the key are fields, too. */
+static void expect_mistake(const mistake *m, way by)
+{
+    dbo_experiment e;
+    dbo_error err = {0};
+    char expected[1024];
+    dbo_status status = load(&m->what, by, &e, &err);
+    if (status == DBO_OK)
+        fail_msg("%s accepts %s", way_names[by], m->what.lua ? m->what.lua : m->what.json);
+    assert_int_equal(status, err.status);
+    assert_true(err.file[0] != '\0');
+    if (err.line > 0)
+        snprintf(expected, sizeof expected, "%s:%u: %s", err.file, err.line, m->sentence);
+    else
+        snprintf(expected, sizeof expected, "%s: %s", err.file, m->sentence);
+    if (by == IN_LUA)
+        assert_true(err.line >= 2);
+    if (strcmp(err.message, expected) != 0)
+        fail_msg("%s: \"%s\" is not: %s", way_names[by], err.message, expected);
+    size_t whole = strlen(m->key), length = strlen(err.key);
+    bool inside = by == IN_LUA && length > 0 && length < whole; /* dbo.decode knows no "batch" */
+    if (strcmp(err.key, inside ? m->key + whole - length : m->key) != 0)
+        fail_msg("%s: the key of \"%s\" is '%s', not '%s'", way_names[by], err.message, err.key,
+                 m->key);
+}
+
+static void expect_mistakes(const mistake *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (way by = IN_LUA; by < WAYS; by++)
+            if (can_say(&list[i].what, by))
+                expect_mistake(&list[i], by);
+}
+#define EXPECT(list) expect_mistakes(list, sizeof(list) / sizeof(list)[0])
+
+static void single_values(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"nodes = 'many'", "nodes=many", "\"nodes\": \"many\""},
+         "nodes",
+         "nodes must be an integer, got string \"many\""},
+        {{"nodes = 2.5", "nodes=2.5", "\"nodes\": 2.5"},
+         "nodes",
+         "nodes must be an integer, got 2.5"},
+        {{"nodes = 0", "nodes=0", "\"nodes\": 0"},
+         "nodes",
+         "nodes is 0; it must be from 1 to 4096"},
+        {{"nodes = -3", "nodes=-3", "\"nodes\": -3"},
+         "nodes",
+         "nodes is -3; it must be from 1 to 4096"},
+        {{"nodes = 1e999", "nodes=1e999", NULL}, "nodes", "nodes must be an integer, got inf"},
+        {{"nodes = 0/0", NULL, NULL}, "nodes", "nodes must be an integer, got nan"},
+        {{"seed = 1 << 62", "seed=4611686018427387904", "\"seed\": 4611686018427387904"},
+         "seed",
+         "seed is 4.61168601842739e+18; it must be from 0 to 4294967295"},
+        {{"nodes = true", "nodes=true", "\"nodes\": true"},
+         "nodes",
+         "nodes must be an integer, got true"},
+        {{"enable_dbo = 1", "enable_dbo=1", "\"enable_dbo\": 1"},
+         "enable_dbo",
+         "enable_dbo must be true or false, got 1"},
+        {{"rules = 'seeds'", "rules=seeds", "\"rules\": \"seeds\""},
+         "rules",
+         "rules must be one of \"seed\", \"v1\", got string \"seeds\""},
+        {{"all2all_backend = 'naive'", "all2all_backend=naive", "\"all2all_backend\": \"naive\""},
+         "all2all_backend",
+         "all2all_backend naive has no dispatch and combine that a second ubatch could overlap"},
+        {{"all2all_backend = 'mori'", "all2all_backend=mori", "\"all2all_backend\": \"mori\""},
+         "all2all_backend",
+         "all2all_backend mori has no dispatch and combine that a second ubatch could overlap"},
+        {{"ubatch_size = 17", "ubatch_size=17", "\"ubatch_size\": 17"},
+         "ubatch_size",
+         "ubatch_size 17 is more than the 16 ubatches that a step can have"},
+        {{"hardware = { sms = 0 }", "hardware.sms=0", "\"hardware\": {\"sms\": 0}"},
+         "hardware.sms",
+         "sms is 0; it must be from 1 to 4095"},
+        {{"fault = 'no-com-wait'", "fault=no-com-wait", "\"fault\": \"no-com-wait\""},
+         "fault",
+         "no fault 'no-com-wait', did you mean 'no-comm-wait'?"},
+    };
+    EXPECT(list);
+}
+
+static void unknown_keys(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"enable_dob = true", "enable_dob=true", "\"enable_dob\": true"},
+         "enable_dob",
+         "unknown key 'enable_dob' in dbo.experiment, did you mean 'enable_dbo'?"},
+        {{"['batch.num_token'] = 5", "batch.num_token=5", "\"batch\": {\"num_token\": 5}"},
+         "batch.num_token",
+         "unknown key 'num_token' in dbo.decode, did you mean 'num_tokens'?"},
+        {{"model = { layres = 5 }", "model.layres=5", "\"model\": {\"layres\": 5}"},
+         "model.layres",
+         "unknown key 'layres' in the model, did you mean 'layers'?"},
+        {{"cache_config = { enable_dbo = true }", "cache_config.enable_dbo=true",
+          "\"cache_config\": {\"enable_dbo\": true}"},
+         "enable_dbo",
+         "enable_dbo is a key of parallel_config, not of cache_config"},
+        {{"model = 'deepseek-v4'", "model=deepseek-v4", "\"model\": \"deepseek-v4\""},
+         "model",
+         "unknown model 'deepseek-v4', did you mean 'deepseek-v3'?"},
+    };
+    EXPECT(list);
+}
+
+static void tables_and_numbers(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"parallel_config = 5", "parallel_config=5", "\"parallel_config\": 5"},
+         "parallel_config",
+         "parallel_config must be a table of settings, got 5"},
+        {{"parallel_config = { 5 }", NULL, "\"parallel_config\": [5]"},
+         "",
+         "parallel_config takes named values only; one has no name"},
+        {{"model = 5.5", NULL, "\"model\": 5.5"},
+         "model",
+         "model must be a name or a table of fields, got 5.5"},
+        {{"hardware = true", NULL, "\"hardware\": true"},
+         "hardware",
+         "hardware must be a name or a table of fields, got true"},
+        {{"batch = 5", "batch=5", "\"batch\": 5"},
+         "batch",
+         "batch must be what dbo.decode {}, dbo.prefill {} or dbo.batch {} gives, got 5"},
+        {{"before = 5", "before=5", "\"before\": 5"},
+         "before",
+         "before must be what dbo.decode {}, dbo.prefill {} or dbo.batch {} gives, got 5"},
+        {{"costs = 5", "costs=5", "\"costs\": 5"},
+         "costs",
+         "costs must be what dbo.fixed {} gives, got 5"},
+        {{"nodes = { x = 5 }", "nodes.x=5", "\"nodes\": {\"x\": 5}"},
+         "nodes",
+         "nodes must be an integer, got a table"},
+        {{"nodes = { 4, 5 }", "nodes=4,5", "\"nodes\": [4, 5]"},
+         "nodes",
+         "nodes must be an integer, got a list"},
+        {{"nodes = {}", NULL, "\"nodes\": {}"},
+         "nodes",
+         "nodes must be an integer, got an empty table"},
+        {{"enable_dbo = { yes = 1 }", "enable_dbo.yes=1", "\"enable_dbo\": {\"yes\": 1}"},
+         "enable_dbo",
+         "enable_dbo must be true or false, got a table"},
+        {{"cudagraph_capture_sizes = { x = 8 }", "cudagraph_capture_sizes.x=8",
+          "\"cudagraph_capture_sizes\": {\"x\": 8}"},
+         "cudagraph_capture_sizes",
+         "cudagraph_capture_sizes must be a list of integers, got a table"},
+    };
+    EXPECT(list);
+}
+
+static void lists(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"cudagraph_capture_sizes = { 8, 'x' }", "cudagraph_capture_sizes=8,x",
+          "\"cudagraph_capture_sizes\": [8, \"x\"]"},
+         "cudagraph_capture_sizes[1]",
+         "cudagraph_capture_sizes[1] must be an integer, got string \"x\""},
+        {{"cudagraph_capture_sizes = { 8, 0 }", "cudagraph_capture_sizes=8,0",
+          "\"cudagraph_capture_sizes\": [8, 0]"},
+         "cudagraph_capture_sizes[1]",
+         "cudagraph_capture_sizes[1] is 0; it must be from 1 to 1048576"},
+        {{"cudagraph_capture_sizes = { 'x', 8 }", "cudagraph_capture_sizes=x,8",
+          "\"cudagraph_capture_sizes\": [\"x\", 8]"},
+         "cudagraph_capture_sizes[0]",
+         "cudagraph_capture_sizes[0] must be an integer, got string \"x\""},
+        {{"cudagraph_capture_sizes = {}", NULL, "\"cudagraph_capture_sizes\": []"},
+         "cudagraph_capture_sizes",
+         "cudagraph_capture_sizes is an empty list"},
+        {{"batch = dbo.decode { num_tokens = {} }", NULL, "\"batch\": {\"num_tokens\": []}"},
+         "batch.num_tokens",
+         "num_tokens is an empty list"},
+        {{"['batch.num_tokens'] = { 4, -1, 4 }", "batch.num_tokens=4,-1,4",
+          "\"batch.num_tokens\": [4, -1, 4]"},
+         "batch.num_tokens[1]",
+         "num_tokens[1] is -1; it must be from 0 to 1048576"},
+        {{"['batch.num_tokens'] = { 4, 4.5, 4 }", "batch.num_tokens=4,4.5,4",
+          "\"batch.num_tokens\": [4, 4.5, 4]"},
+         "batch.num_tokens[1]",
+         "num_tokens[1] must be an integer, got 4.5"},
+        {{"['batch.num_tokens'] = { 4, 5 }", "batch.num_tokens=4,5",
+          "\"batch.num_tokens\": [4, 5]"},
+         "batch.num_tokens",
+         "num_tokens has 2 values; it must be one number, or 3, one for each data-parallel rank"},
+    };
+    EXPECT(list);
+}
+
+static void contradictions(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"enable_dbo = true, parallel_config = { enable_dbo = false }",
+          "enable_dbo=true parallel_config.enable_dbo=false",
+          "\"enable_dbo\": true, \"parallel_config\": {\"enable_dbo\": false}"},
+         "enable_dbo",
+         "enable_dbo is true, but parallel_config.enable_dbo is false"},
+        {{"cudagraph_mode = 'FULL', compilation_config = { cudagraph_mode = 'NONE' }",
+          "compilation_config.cudagraph_mode=NONE cudagraph_mode=FULL",
+          "\"cudagraph_mode\": \"FULL\", \"compilation_config\": {\"cudagraph_mode\": \"NONE\"}"},
+         "cudagraph_mode",
+         "cudagraph_mode is FULL, but compilation_config.cudagraph_mode is NONE"},
+        {{"block_size = 16, cache_config = { block_size = 32 }",
+          "cache_config.block_size=32 block_size=16",
+          "\"block_size\": 16, \"cache_config\": {\"block_size\": 32}"},
+         "block_size",
+         "block_size is 16, but cache_config.block_size is 32"},
+        {{"enable_dbo = true, ubatch_size = 3", "enable_dbo=true ubatch_size=3",
+          "\"enable_dbo\": true, \"ubatch_size\": 3"},
+         "ubatch_size",
+         "ubatch_size is 3, but enable_dbo = true splits a step into 2 ubatches"},
+        {{"schedule = 'mlp_shared_overlap', enable_dbo = false",
+          "schedule=mlp_shared_overlap enable_dbo=false",
+          "\"schedule\": \"mlp_shared_overlap\", \"enable_dbo\": false"},
+         "schedule",
+         "schedule is mlp_shared_overlap, but enable_dbo is false: no step would be split"},
+    };
+    EXPECT(list);
+}
+
+static void prompts(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"batch = dbo.prefill { num_tokens = 90, prompt_len = 91 }", NULL, NULL},
+         "batch.prompt_len",
+         "prompt_len is 91; it must be from 1 to 90, the most of num_tokens"},
+        {{"batch = dbo.prefill { num_tokens = { 30, 0, 7 }, prompt_len = 31 }", NULL, NULL},
+         "batch.prompt_len",
+         "prompt_len is 31; it must be from 1 to 30, the most of num_tokens"},
+        {{"batch = dbo.prefill { num_tokens = { 30, 0, 7 }, prompt_len = { 30, 5, 8 } }", NULL,
+          NULL},
+         "batch.prompt_len",
+         "prompt_len of rank 2 is 8; it must be from 1 to 7, its num_tokens"},
+        {{"batch = dbo.prefill { num_tokens = 90, prompt_len = 0 }", NULL, NULL},
+         "prompt_len",
+         "prompt_len is 0; it must be from 1 to 1048576"},
+        {{"batch = dbo.batch { requests = { { num_scheduled = 40, prefix = 'p',\n"
+          "  prefix_len = 41 } } }",
+          NULL, NULL},
+         "requests[0].prefix_len",
+         "prefix_len is 41; it must be from 1 to 40, the tokens of the request that others can "
+         "share"},
+        {{"batch = dbo.batch { requests = { { num_scheduled = 9 }, { num_scheduled = 1,\n"
+          "  num_computed = 40, prefix = 'p', prefix_len = 41 } } }",
+          NULL, NULL},
+         "requests[1].prefix_len",
+         "prefix_len is 41; it must be from 1 to 40, the tokens of the request that others can "
+         "share"},
+        {{"batch = dbo.batch { requests = { { num_scheduled = 9, prefix_len = 4 } } }", NULL, NULL},
+         "requests[0].prefix_len",
+         "a request has prefix_len, but no prefix"},
+        {{"batch = dbo.batch { requests = { { num_scheduled = 9, blocks = { 3, 0 } } } }", NULL,
+          NULL},
+         "requests[0].blocks[1]",
+         "blocks[1] is 0; it must be from 1 to 1073741824"},
+    };
+    EXPECT(list);
+}
+
+/* ---- who comes later overrides ---- */
+
+#define SCHEDULE \
+    "local s = dbo.schedule { name = 'mine', layer = function(u) u.op('A0') u.yield() end }\n"
+
+static void later_ways_override(void **state)
+{
+    (void)state;
+    dbo_experiment e;
+    dbo_error err = {0};
+    static const char text[] =
+        "local dbo = require 'dbo'\n" SCHEDULE
+        "local e = dbo.experiment { costs = dbo.fixed { A = 9 }, gpus_per_node = 2, layers = 3,\n"
+        "  parallel_config = { enable_dbo = true }, schedule = s, seed = 3,\n"
+        "  batch = dbo.prefill { num_tokens = 90, prompt_len = 40 } }\n"
+        "dbo.run(e, { enable_dbo = false, seed = 4, ['batch.num_tokens'] = 30 })\n"
+        "return e\n";
+    const char *sets[] = {"nodes=2", "nodes=3", "seed=8"}; /* the last --set counts */
+    const dbo_load_options options = {.sets = sets, .num_sets = 3};
+    put_file("t.lua", text);
+    setenv("DBO_SET", "  seed=6 nodes=9  ", 1);
+    dbo_status status = dbo_experiment_load(&e, path_of("t.lua").text, &options, &err);
+    unsetenv("DBO_SET");
+    if (status != DBO_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(e.seed, 8);
+    assert_int_equal(e.nodes, 3);
+    assert_true(e.config.enable_dbo && e.schedule);
+    assert_int_equal(e.batch.ranks[5]->count, 3); /* prompts of 40, 40 and 10 */
+    dbo_experiment_fini(&e);
+}
+
+/* Keeps what a script has run. */
+typedef struct ran {
+    uint32_t count, num_shared, context_len;
+} ran;
+
+static dbo_status look(void *self, const dbo_experiment *e, dbo_error *err)
+{
+    (void)err;
+    ran *seen = self;
+    seen->count++;
+    seen->num_shared = e->model.num_shared;
+    seen->context_len = (uint32_t)e->batch.ranks[0]->requests[0].num_computed;
+    return DBO_OK;
+}
+
+/* A preset is described anew, not over what stood there; so is a batch. */
+static void whole_things_replace(void **state)
+{
+    (void)state;
+    dbo_experiment e;
+    dbo_error err = {0};
+    ran seen = {0};
+    static const char text[] =
+        "local dbo = require 'dbo'\n"
+        "local e = dbo.experiment { model = { base = 'deepseek-v2-lite', num_shared = 5 },\n"
+        "  hardware = 'H800', gpus_per_node = 2, layers = 3, check_memory = false,\n"
+        "  batch = dbo.decode { num_tokens = 6, context_len = 77 } }\n"
+        "dbo.run(e, { model = 'qwen3-30b-a3b', batch = dbo.decode { num_tokens = 5 } })\n"
+        "return e\n";
+    const dbo_load_options options = {.ran = look, .ran_self = &seen};
+    put_file("t.lua", text);
+    if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.num_shared, 0); /* which the preset does not give */
+    assert_int_equal(seen.context_len, 0);
+    assert_int_equal(e.model.num_shared, 5);
+    assert_int_equal(e.batch.ranks[0]->requests[0].num_computed, 77);
+    dbo_experiment_fini(&e);
+}
+
+/* ---- what scripts print and what they break ---- */
+
+static void expect_printed(const char *text, const char *printed)
+{
+    dbo_experiment e;
+    dbo_error err = {0};
+    char got[512];
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    dbo_load_options options = {.may_return_nothing = true, .limits.print_to = out};
+    put_file("t.lua", text);
+    if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    rewind(out);
+    got[fread(got, 1, sizeof got - 1, out)] = '\0';
+    fclose(out);
+    assert_string_equal(got, printed);
+}
+
+/* Nothing of dbo's prints an address: a script prints the same in every run. */
+static void things_print_as_what_they_are(void **state)
+{
+    (void)state;
+    expect_printed("local dbo = require 'dbo'\n" SCHEDULE
+                   "local b = dbo.decode { num_tokens = 6 }\n"
+                   "local c = dbo.fixed { A = 9, D = 4 }\n"
+                   "local e = dbo.experiment { costs = c, gpus_per_node = 2, batch = b }\n"
+                   "local r = dbo.run(e)\n"
+                   "print(dbo, s, b, c, e)\n"
+                   "print(r, r.spans, dbo.table { columns = { 'x' } })\n",
+                   "dbo " DBO_BUILD_VERSION "\tdbo.schedule\tdbo.decode\tdbo.fixed\t"
+                   "dbo.experiment\ndbo.result\tdbo.spans\tdbo.table\n");
+}
+
+/* A cell's __tostring empties the row that is being read. */
+static void a_row_may_vanish_while_it_is_read(void **state)
+{
+    (void)state;
+    expect_printed("local long = ('column '):rep(8)\n"
+                   "local t = require 'dbo'.table { columns = { 'a', long } }\n"
+                   "local row = { [long] = 7 }\n"
+                   "row.a = setmetatable({}, { __tostring = function()\n"
+                   "  for k in pairs(row) do row[k] = nil end\n"
+                   "  for i = 1, 20000 do local x = { ('q'):rep(60) .. i } end\n"
+                   "  return 'gone' end })\n"
+                   "t:add(row) t:add { 1, 2 }\n"
+                   "print(t:csv())\n",
+                   "a,column column column column column column column column \n"
+                   "gone,\n1,2\n\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_setting_is_the_same_whoever_says_it),
+        cmocka_unit_test(single_values),
+        cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(tables_and_numbers),
+        cmocka_unit_test(lists),
+        cmocka_unit_test(contradictions),
+        cmocka_unit_test(prompts),
+        cmocka_unit_test(later_ways_override),
+        cmocka_unit_test(whole_things_replace),
+        cmocka_unit_test(things_print_as_what_they_are),
+        cmocka_unit_test(a_row_may_vanish_while_it_is_read),
+    };
+    return cmocka_run_group_tests_name("setting", tests, make_folder, remove_folder);
+}
