@@ -502,7 +502,7 @@ static void later_ways_override(void **state)
 
 /* Keeps what a script has run. */
 typedef struct ran {
-    uint32_t count, num_shared, context_len;
+    uint32_t count, kv_lora_rank, context_len;
 } ran;
 
 static dbo_status look(void *self, const dbo_experiment *e, dbo_error *err)
@@ -510,7 +510,7 @@ static dbo_status look(void *self, const dbo_experiment *e, dbo_error *err)
     (void)err;
     ran *seen = self;
     seen->count++;
-    seen->num_shared = e->model.num_shared;
+    seen->kv_lora_rank = e->model.kv_lora_rank;
     seen->context_len = (uint32_t)e->batch.ranks[0]->requests[0].num_computed;
     return DBO_OK;
 }
@@ -534,7 +534,7 @@ static void whole_things_replace(void **state)
     if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_int_equal(seen.count, 1);
-    assert_int_equal(seen.num_shared, 0); /* which the preset does not give */
+    assert_int_equal(seen.kv_lora_rank, 0); /* which the preset does not give */
     assert_int_equal(seen.context_len, 0);
     assert_int_equal(e.model.num_shared, 5);
     assert_int_equal(e.batch.ranks[0]->requests[0].num_computed, 77);
