@@ -2,6 +2,7 @@
  * be. Scripts are loaded from a text under the name t.lua. */
 #include "app/lua/lua_load.h"
 #include "app/lua/lua_read.h"
+#include "dbo_build.h"
 #include "tests/support/folder.h"
 
 /* ---- helpers ---- */
@@ -400,6 +401,60 @@ static void shipped_presets_and_workloads_load(void **state)
     }
 }
 
+/* ---- what scripts print and what they break ---- */
+
+#define SCHEDULE \
+    "local s = dbo.schedule { name = 'mine', layer = function(u) u.op('A0') u.yield() end }\n"
+
+static void expect_printed(const char *text, const char *printed)
+{
+    dbo_experiment e;
+    dbo_error err = {0};
+    char got[512];
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    dbo_load_options options = {.may_return_nothing = true, .limits.print_to = out};
+    put_file("t.lua", text);
+    if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    rewind(out);
+    got[fread(got, 1, sizeof got - 1, out)] = '\0';
+    fclose(out);
+    assert_string_equal(got, printed);
+}
+
+/* Nothing of dbo's prints an address: a script prints the same in every run. */
+static void things_print_as_what_they_are(void **state)
+{
+    (void)state;
+    expect_printed("local dbo = require 'dbo'\n" SCHEDULE
+                   "local b = dbo.decode { num_tokens = 6 }\n"
+                   "local c = dbo.fixed { A = 9, D = 4 }\n"
+                   "local e = dbo.experiment { costs = c, gpus_per_node = 2, batch = b }\n"
+                   "local r = dbo.run(e)\n"
+                   "print(dbo, s, b, c, e)\n"
+                   "print(r, r.spans, dbo.table { columns = { 'x' } })\n",
+                   "dbo " DBO_BUILD_VERSION "\tdbo.schedule\tdbo.decode\tdbo.fixed\t"
+                   "dbo.experiment\ndbo.result\tdbo.spans\tdbo.table\n");
+}
+
+/* A cell's __tostring empties the row that is being read. */
+static void a_row_may_vanish_while_it_is_read(void **state)
+{
+    (void)state;
+    expect_printed("local long = ('column '):rep(8)\n"
+                   "local t = require 'dbo'.table { columns = { 'a', long } }\n"
+                   "local row = { [long] = 7 }\n"
+                   "row.a = setmetatable({}, { __tostring = function()\n"
+                   "  for k in pairs(row) do row[k] = nil end\n"
+                   "  for i = 1, 20000 do local x = { ('q'):rep(60) .. i } end\n"
+                   "  return 'gone' end })\n"
+                   "t:add(row) t:add { 1, 2 }\n"
+                   "print(t:csv())\n",
+                   "a,column column column column column column column column \n"
+                   "gone,\n1,2\n\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +472,8 @@ int main(void)
         cmocka_unit_test(random_numbers_are_the_same_in_every_run),
         cmocka_unit_test(any_memory_cap_ends_in_a_sentence),
         cmocka_unit_test(shipped_presets_and_workloads_load),
+        cmocka_unit_test(things_print_as_what_they_are),
+        cmocka_unit_test(a_row_may_vanish_while_it_is_read),
     };
     return cmocka_run_group_tests_name("lua", tests, make_folder, remove_folder);
 }

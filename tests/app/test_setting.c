@@ -1,7 +1,6 @@
 /* test_setting.c: a setting is the same whoever says it, and so is what is wrong with it. Each is
  * said in a script, by --set, by DBO_SET and in a JSON file. */
 #include "app/lua/lua_load.h"
-#include "dbo_build.h"
 #include "tests/support/folder.h"
 
 #include <stdlib.h>
@@ -125,66 +124,66 @@ static void check_model(const dbo_experiment *e)
     assert_string_equal(e->name, "5");
 }
 
+static const struct {
+    said what;
+    void (*check)(const dbo_experiment *e);
+} cases[] = {
+    {{"dbo_decode_token_threshold = 77", "dbo_decode_token_threshold=77",
+      "\"dbo_decode_token_threshold\": 77"},
+     check_threshold},
+    {{"dbo_decode_token_threshold = 77.0", "dbo_decode_token_threshold=77.0",
+      "\"dbo_decode_token_threshold\": 7.7e1"},
+     check_threshold},
+    {{"parallel_config = { dbo_decode_token_threshold = 77 }",
+      "parallel_config.dbo_decode_token_threshold=77",
+      "\"parallel_config\": {\"dbo_decode_token_threshold\": 77}"},
+     check_threshold},
+    {{"parallel_config = { enable_dbo = false, ubatch_size = 3 },\n"
+      "scheduler_config = { max_num_seqs = 1000 }, enable_dbo = false",
+      "parallel_config.enable_dbo=false parallel_config.ubatch_size=3 enable_dbo=false "
+      "scheduler_config.max_num_seqs=1000",
+      "\"parallel_config\": {\"enable_dbo\": false, \"ubatch_size\": 3}, \"enable_dbo\": false,"
+      "\"scheduler_config.max_num_seqs\": 1000"},
+     check_group},
+    {{"cudagraph_capture_sizes = 9", "cudagraph_capture_sizes=9", "\"cudagraph_capture_sizes\": 9"},
+     check_one_size},
+    {{"cudagraph_capture_sizes = { 5, 11, 2, 5 }", "cudagraph_capture_sizes=5,11,2,5",
+      "\"cudagraph_capture_sizes\": [5, 11, 2, 5]"},
+     check_sizes},
+    {{"batch = dbo.decode { num_tokens = 5 }", "batch.num_tokens=5",
+      "\"batch\": {\"num_tokens\": 5}"},
+     check_one_batch},
+    {{"batch = dbo.decode { num_tokens = { 5 } }", NULL, "\"batch.num_tokens\": [5]"},
+     check_one_batch},
+    {{"batch = dbo.decode { num_tokens = { 5, 0, 9 } }", "batch.num_tokens=5,0,9",
+      "\"batch\": {\"num_tokens\": [5, 0, 9]}"},
+     check_batches},
+    {{"all2all_backend = 'deepep_low_latency', cudagraph_mode = 'NONE', rules = 'seed',\n"
+      "executor = 'fiber', transport = 'auto'",
+      "all2all_backend=deepep_low_latency cudagraph_mode=NONE rules=seed executor=fiber "
+      "transport=auto",
+      "\"all2all_backend\": \"deepep_low_latency\", \"cudagraph_mode\": \"NONE\","
+      "\"rules\": \"seed\", \"executor\": \"fiber\", \"transport\": \"auto\""},
+     check_choices},
+    {{"all2all_backend = 'nixl_ep', cudagraph_mode = 'FULL_AND_PIECEWISE', rules = 'v1',\n"
+      "executor = 'thread', transport = 'copy'",
+      "all2all_backend=nixl_ep cudagraph_mode=FULL_AND_PIECEWISE rules=v1 executor=thread "
+      "transport=copy",
+      "\"all2all_backend\": \"nixl_ep\", \"cudagraph_mode\": \"FULL_AND_PIECEWISE\","
+      "\"rules\": \"v1\", \"executor\": \"thread\", \"transport\": \"copy\""},
+     check_last_choices},
+    {{"ubatch_size = 16", "ubatch_size=16", "\"ubatch_size\": 16"}, check_sixteen},
+    {{"model = { base = 'deepseek-v3', layers = 7 }, hardware = { base = 'H20', sms = 44 },\n"
+      "name = '5'",
+      "model=deepseek-v3 model.layers=7 hardware=H20 hardware.sms=44 name=5",
+      "\"model\": {\"base\": \"deepseek-v3\", \"layers\": 7}, \"name\": \"5\","
+      "\"hardware\": {\"base\": \"H20\", \"sms\": 44}"},
+     check_model},
+};
+
 static void a_setting_is_the_same_whoever_says_it(void **state)
 {
     (void)state;
-    static const struct {
-        said what;
-        void (*check)(const dbo_experiment *e);
-    } cases[] = {
-        {{"dbo_decode_token_threshold = 77", "dbo_decode_token_threshold=77",
-          "\"dbo_decode_token_threshold\": 77"},
-         check_threshold},
-        {{"dbo_decode_token_threshold = 77.0", "dbo_decode_token_threshold=77.0",
-          "\"dbo_decode_token_threshold\": 7.7e1"},
-         check_threshold},
-        {{"parallel_config = { dbo_decode_token_threshold = 77 }",
-          "parallel_config.dbo_decode_token_threshold=77",
-          "\"parallel_config\": {\"dbo_decode_token_threshold\": 77}"},
-         check_threshold},
-        {{"parallel_config = { enable_dbo = false, ubatch_size = 3 },\n"
-          "scheduler_config = { max_num_seqs = 1000 }, enable_dbo = false",
-          "parallel_config.enable_dbo=false parallel_config.ubatch_size=3 enable_dbo=false "
-          "scheduler_config.max_num_seqs=1000",
-          "\"parallel_config\": {\"enable_dbo\": false, \"ubatch_size\": 3}, \"enable_dbo\": false,"
-          "\"scheduler_config.max_num_seqs\": 1000"},
-         check_group},
-        {{"cudagraph_capture_sizes = 9", "cudagraph_capture_sizes=9",
-          "\"cudagraph_capture_sizes\": 9"},
-         check_one_size},
-        {{"cudagraph_capture_sizes = { 5, 11, 2, 5 }", "cudagraph_capture_sizes=5,11,2,5",
-          "\"cudagraph_capture_sizes\": [5, 11, 2, 5]"},
-         check_sizes},
-        {{"batch = dbo.decode { num_tokens = 5 }", "batch.num_tokens=5",
-          "\"batch\": {\"num_tokens\": 5}"},
-         check_one_batch},
-        {{"batch = dbo.decode { num_tokens = { 5 } }", NULL, "\"batch.num_tokens\": [5]"},
-         check_one_batch},
-        {{"batch = dbo.decode { num_tokens = { 5, 0, 9 } }", "batch.num_tokens=5,0,9",
-          "\"batch\": {\"num_tokens\": [5, 0, 9]}"},
-         check_batches},
-        {{"all2all_backend = 'deepep_low_latency', cudagraph_mode = 'NONE', rules = 'seed',\n"
-          "executor = 'fiber', transport = 'auto'",
-          "all2all_backend=deepep_low_latency cudagraph_mode=NONE rules=seed executor=fiber "
-          "transport=auto",
-          "\"all2all_backend\": \"deepep_low_latency\", \"cudagraph_mode\": \"NONE\","
-          "\"rules\": \"seed\", \"executor\": \"fiber\", \"transport\": \"auto\""},
-         check_choices},
-        {{"all2all_backend = 'nixl_ep', cudagraph_mode = 'FULL_AND_PIECEWISE', rules = 'v1',\n"
-          "executor = 'thread', transport = 'copy'",
-          "all2all_backend=nixl_ep cudagraph_mode=FULL_AND_PIECEWISE rules=v1 executor=thread "
-          "transport=copy",
-          "\"all2all_backend\": \"nixl_ep\", \"cudagraph_mode\": \"FULL_AND_PIECEWISE\","
-          "\"rules\": \"v1\", \"executor\": \"thread\", \"transport\": \"copy\""},
-         check_last_choices},
-        {{"ubatch_size = 16", "ubatch_size=16", "\"ubatch_size\": 16"}, check_sixteen},
-        {{"model = { base = 'deepseek-v3', layers = 7 }, hardware = { base = 'H20', sms = 44 },\n"
-          "name = '5'",
-          "model=deepseek-v3 model.layers=7 hardware=H20 hardware.sms=44 name=5",
-          "\"model\": {\"base\": \"deepseek-v3\", \"layers\": 7}, \"name\": \"5\","
-          "\"hardware\": {\"base\": \"H20\", \"sms\": 44}"},
-         check_model},
-    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (way by = IN_LUA; by < WAYS; by++) {
             dbo_experiment e;
@@ -468,130 +467,6 @@ static void prompts(void **state)
     EXPECT(list);
 }
 
-/* ---- who comes later overrides ---- */
-
-#define SCHEDULE \
-    "local s = dbo.schedule { name = 'mine', layer = function(u) u.op('A0') u.yield() end }\n"
-
-static void later_ways_override(void **state)
-{
-    (void)state;
-    dbo_experiment e;
-    dbo_error err = {0};
-    static const char text[] =
-        "local dbo = require 'dbo'\n" SCHEDULE
-        "local e = dbo.experiment { costs = dbo.fixed { A = 9 }, gpus_per_node = 2, layers = 3,\n"
-        "  parallel_config = { enable_dbo = true }, schedule = s, seed = 3,\n"
-        "  batch = dbo.prefill { num_tokens = 90, prompt_len = 40 } }\n"
-        "dbo.run(e, { enable_dbo = false, seed = 4, ['batch.num_tokens'] = 30 })\n"
-        "return e\n";
-    const char *sets[] = {"nodes=2", "nodes=3", "seed=8"}; /* the last --set counts */
-    const dbo_load_options options = {.sets = sets, .num_sets = 3};
-    put_file("t.lua", text);
-    setenv("DBO_SET", "  seed=6 nodes=9  ", 1);
-    dbo_status status = dbo_experiment_load(&e, path_of("t.lua").text, &options, &err);
-    unsetenv("DBO_SET");
-    if (status != DBO_OK)
-        fail_msg("%s", err.message);
-    assert_int_equal(e.seed, 8);
-    assert_int_equal(e.nodes, 3);
-    assert_true(e.config.enable_dbo && e.schedule);
-    assert_int_equal(e.batch.ranks[5]->count, 3); /* prompts of 40, 40 and 10 */
-    dbo_experiment_fini(&e);
-}
-
-/* Keeps what a script has run. */
-typedef struct ran {
-    uint32_t count, kv_lora_rank, context_len;
-} ran;
-
-static dbo_status look(void *self, const dbo_experiment *e, dbo_error *err)
-{
-    (void)err;
-    ran *seen = self;
-    seen->count++;
-    seen->kv_lora_rank = e->model.kv_lora_rank;
-    seen->context_len = (uint32_t)e->batch.ranks[0]->requests[0].num_computed;
-    return DBO_OK;
-}
-
-/* A preset is described anew, not over what stood there; so is a batch. */
-static void whole_things_replace(void **state)
-{
-    (void)state;
-    dbo_experiment e;
-    dbo_error err = {0};
-    ran seen = {0};
-    static const char text[] =
-        "local dbo = require 'dbo'\n"
-        "local e = dbo.experiment { model = { base = 'deepseek-v2-lite', num_shared = 5 },\n"
-        "  hardware = 'H800', gpus_per_node = 2, layers = 3, check_memory = false,\n"
-        "  batch = dbo.decode { num_tokens = 6, context_len = 77 } }\n"
-        "dbo.run(e, { model = 'qwen3-30b-a3b', batch = dbo.decode { num_tokens = 5 } })\n"
-        "return e\n";
-    const dbo_load_options options = {.ran = look, .ran_self = &seen};
-    put_file("t.lua", text);
-    if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) != DBO_OK)
-        fail_msg("%s", err.message);
-    assert_int_equal(seen.count, 1);
-    assert_int_equal(seen.kv_lora_rank, 0); /* which the preset does not give */
-    assert_int_equal(seen.context_len, 0);
-    assert_int_equal(e.model.num_shared, 5);
-    assert_int_equal(e.batch.ranks[0]->requests[0].num_computed, 77);
-    dbo_experiment_fini(&e);
-}
-
-/* ---- what scripts print and what they break ---- */
-
-static void expect_printed(const char *text, const char *printed)
-{
-    dbo_experiment e;
-    dbo_error err = {0};
-    char got[512];
-    FILE *out = tmpfile();
-    assert_non_null(out);
-    dbo_load_options options = {.may_return_nothing = true, .limits.print_to = out};
-    put_file("t.lua", text);
-    if (dbo_experiment_load(&e, path_of("t.lua").text, &options, &err) != DBO_OK)
-        fail_msg("%s", err.message);
-    rewind(out);
-    got[fread(got, 1, sizeof got - 1, out)] = '\0';
-    fclose(out);
-    assert_string_equal(got, printed);
-}
-
-/* Nothing of dbo's prints an address: a script prints the same in every run. */
-static void things_print_as_what_they_are(void **state)
-{
-    (void)state;
-    expect_printed("local dbo = require 'dbo'\n" SCHEDULE
-                   "local b = dbo.decode { num_tokens = 6 }\n"
-                   "local c = dbo.fixed { A = 9, D = 4 }\n"
-                   "local e = dbo.experiment { costs = c, gpus_per_node = 2, batch = b }\n"
-                   "local r = dbo.run(e)\n"
-                   "print(dbo, s, b, c, e)\n"
-                   "print(r, r.spans, dbo.table { columns = { 'x' } })\n",
-                   "dbo " DBO_BUILD_VERSION "\tdbo.schedule\tdbo.decode\tdbo.fixed\t"
-                   "dbo.experiment\ndbo.result\tdbo.spans\tdbo.table\n");
-}
-
-/* A cell's __tostring empties the row that is being read. */
-static void a_row_may_vanish_while_it_is_read(void **state)
-{
-    (void)state;
-    expect_printed("local long = ('column '):rep(8)\n"
-                   "local t = require 'dbo'.table { columns = { 'a', long } }\n"
-                   "local row = { [long] = 7 }\n"
-                   "row.a = setmetatable({}, { __tostring = function()\n"
-                   "  for k in pairs(row) do row[k] = nil end\n"
-                   "  for i = 1, 20000 do local x = { ('q'):rep(60) .. i } end\n"
-                   "  return 'gone' end })\n"
-                   "t:add(row) t:add { 1, 2 }\n"
-                   "print(t:csv())\n",
-                   "a,column column column column column column column column \n"
-                   "gone,\n1,2\n\n");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -602,10 +477,6 @@ int main(void)
         cmocka_unit_test(lists),
         cmocka_unit_test(contradictions),
         cmocka_unit_test(prompts),
-        cmocka_unit_test(later_ways_override),
-        cmocka_unit_test(whole_things_replace),
-        cmocka_unit_test(things_print_as_what_they_are),
-        cmocka_unit_test(a_row_may_vanish_while_it_is_read),
     };
     return cmocka_run_group_tests_name("setting", tests, make_folder, remove_folder);
 }
