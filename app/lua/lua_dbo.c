@@ -99,7 +99,7 @@ static void set_file(lua_State *L, dbo_experiment *experiment, const char *way, 
     const dbo_value_memory memory = dbo_lua_push_memory(L);
     dbo_status status = dbo_json_read_file(doc, path, NULL, &err);
     if (status == DBO_OK)
-        status = dbo_value_of_json(&memory, dbo_json_root(*doc), &table, &err);
+        status = dbo_value_of_json(&memory, *doc, &table, &err);
     if (status == DBO_OK)
         status = dbo_value_table("the file", "an object of settings", &table, &err);
     if (status == DBO_IO)

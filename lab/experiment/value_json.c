@@ -1,8 +1,11 @@
 /* value_json.c: JSON into values (value_json.h). */
 #include "lab/experiment/value_json.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+
+static bool take(const dbo_value_memory *memory, const json_t *json, dbo_value *out);
 
 static const char *copy_text(const dbo_value_memory *memory, const char *text)
 {
@@ -16,61 +19,69 @@ static int compare_members(const void *a, const void *b)
     return strcmp(((const dbo_member *)a)->key, ((const dbo_member *)b)->key);
 }
 
-static dbo_status take_array(const dbo_value_memory *memory, const dbo_json_value *json,
-                             dbo_value *out, dbo_error *err)
+static bool take_array(const dbo_value_memory *memory, const json_t *json, dbo_value *out)
 {
+    out->kind = DBO_VALUE_LIST;
+    out->count = (uint32_t)json_array_size(json);
     dbo_value *list = memory->alloc(memory->self, out->count * sizeof *list);
-    if (!list)
-        return dbo_fail_memory(err, "settings");
-    for (uint32_t i = 0; i < out->count; i++)
-        DBO_TRY(dbo_value_of_json(memory, dbo_json_at(json, i), &list[i], err));
     out->list = list;
-    return DBO_OK;
+    for (uint32_t i = 0; i < out->count; i++)
+        if (!list || !take(memory, json_array_get(json, i), &list[i]))
+            return false;
+    return true;
 }
 
-static dbo_status take_object(const dbo_value_memory *memory, const dbo_json_value *json,
-                              dbo_value *out, dbo_error *err)
+static bool take_object(const dbo_value_memory *memory, json_t *json, dbo_value *out)
 {
+    const char *key;
+    json_t *inner;
+    uint32_t i = 0;
+    out->count = (uint32_t)json_object_size(json);
+    out->kind = out->count > 0 ? DBO_VALUE_TABLE : DBO_VALUE_LIST;
     dbo_member *table = memory->alloc(memory->self, out->count * sizeof *table);
-    for (uint32_t i = 0; table && i < out->count; i++) {
-        table[i].key = copy_text(memory, dbo_json_key_at(json, i));
-        if (!table[i].key)
-            return dbo_fail_memory(err, "settings");
-        DBO_TRY(dbo_value_of_json(memory, dbo_json_at(json, i), &table[i].value, err));
+    json_object_foreach(json, key, inner)
+    {
+        if (!table || !(table[i].key = copy_text(memory, key)) ||
+            !take(memory, inner, &table[i++].value))
+            return false;
     }
-    if (!table)
-        return dbo_fail_memory(err, "settings");
-    qsort(table, out->count, sizeof *table, compare_members);
+    if (out->count > 0)
+        qsort(table, out->count, sizeof *table, compare_members);
     out->table = table;
-    return DBO_OK;
+    return true;
 }
 
-dbo_status dbo_value_of_json(const dbo_value_memory *memory, const dbo_json_value *json,
-                             dbo_value *out, dbo_error *err)
+/* False: no memory. */
+static bool take(const dbo_value_memory *memory, const json_t *json, dbo_value *out)
 {
-    *out = (dbo_value){.kind = DBO_VALUE_NIL, .count = (uint32_t)dbo_json_count(json)};
-    switch (dbo_json_type_of(json)) {
-    case DBO_JSON_NULL: break;
-    case DBO_JSON_BOOL:
+    *out = (dbo_value){.kind = DBO_VALUE_NIL};
+    switch (json_typeof(json)) {
+    case JSON_NULL: break;
+    case JSON_TRUE:
+    case JSON_FALSE:
         out->kind = DBO_VALUE_BOOL;
-        out->boolean = dbo_json_bool(json);
+        out->boolean = json_is_true(json);
         break;
-    case DBO_JSON_INT:
+    case JSON_INTEGER:
         out->kind = DBO_VALUE_INTEGER;
-        out->integer = dbo_json_int(json);
+        out->integer = json_integer_value(json);
         break;
-    case DBO_JSON_DOUBLE:
+    case JSON_REAL:
         out->kind = DBO_VALUE_REAL;
-        out->real = dbo_json_double(json);
+        out->real = json_real_value(json);
         break;
-    case DBO_JSON_STRING:
+    case JSON_STRING:
         out->kind = DBO_VALUE_TEXT;
-        out->text = copy_text(memory, dbo_json_string(json));
-        return out->text ? DBO_OK : dbo_fail_memory(err, "settings");
-    case DBO_JSON_ARRAY: out->kind = DBO_VALUE_LIST; return take_array(memory, json, out, err);
-    case DBO_JSON_OBJECT:
-        out->kind = out->count > 0 ? DBO_VALUE_TABLE : DBO_VALUE_LIST;
-        return out->count > 0 ? take_object(memory, json, out, err) : DBO_OK;
+        out->text = copy_text(memory, json_string_value(json));
+        return out->text != NULL;
+    case JSON_ARRAY: return take_array(memory, json, out);
+    case JSON_OBJECT: return take_object(memory, (json_t *)(uintptr_t)json, out);
     }
-    return DBO_OK;
+    return true;
+}
+
+dbo_status dbo_value_of_json(const dbo_value_memory *memory, const dbo_json *doc, dbo_value *out,
+                             dbo_error *err)
+{
+    return take(memory, dbo_json_tree(doc), out) ? DBO_OK : dbo_fail_memory(err, "settings");
 }

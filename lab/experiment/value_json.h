@@ -2,7 +2,7 @@
  *
  *     dbo_json *doc = NULL;
  *     DBO_TRY(dbo_json_read_file(&doc, "F.json", NULL, err));
- *     DBO_TRY_GOTO(dbo_value_of_json(&memory, dbo_json_root(doc), &value, err), done);
+ *     DBO_TRY_GOTO(dbo_value_of_json(&memory, doc, &value, err), done);
  *     ... value.table[i] ...
  *     done: dbo_json_destroy(doc);           // the value is a copy
  */
@@ -13,7 +13,7 @@
 #include "lab/files/json.h"
 
 /* Copies all of it; null is NIL. As deep as the document, whose depth the reader limits. */
-dbo_status dbo_value_of_json(const dbo_value_memory *memory, const dbo_json_value *json,
-                             dbo_value *out, dbo_error *err);
+dbo_status dbo_value_of_json(const dbo_value_memory *memory, const dbo_json *doc, dbo_value *out,
+                             dbo_error *err);
 
 #endif
