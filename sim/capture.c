@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NODES 256u /* room for a layer or two */
+
 typedef struct capture_node {
     sim_item item;         /* SIM_WAIT: peer is a captured stream's index */
     sim_transfer transfer; /* of a SEND */
@@ -175,14 +177,23 @@ dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event eve
 
 /* ---- the graph table ---- */
 
+static void graph_abandon(void *self)
+{
+    sim_rank *rank = self;
+    capture_destroy(rank->capture);
+    rank->capture = NULL;
+}
+
 static dbo_status graph_begin(void *self, dbo_stream stream)
 {
     sim_rank *rank = self;
     if (rank->capture)
         return dbo_sim_refuse(rank, DBO_REFUSED, "a capture begins inside another");
     rank->capture = calloc(1, sizeof *rank->capture);
-    if (!rank->capture)
+    if (!rank->capture || DBO_VEC_RESERVE(&rank->capture->nodes, NODES) != DBO_OK) {
+        graph_abandon(rank);
         return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for a graph");
+    }
     rank->capture->id = ++rank->num_captures;
     rank->capture->streams[0] = stream;
     rank->capture->num_streams = 1;
@@ -192,13 +203,6 @@ static dbo_status graph_begin(void *self, dbo_stream stream)
 static bool graph_is_capturing(void *self)
 {
     return ((sim_rank *)self)->capture != NULL;
-}
-
-static void graph_abandon(void *self)
-{
-    sim_rank *rank = self;
-    capture_destroy(rank->capture);
-    rank->capture = NULL;
 }
 
 /* The first stream that the origin does not wait for at the end; num_streams: all have rejoined. */

@@ -1,17 +1,18 @@
-/* vec.c: a growing array at least doubles, from 4 items on. */
+/* vec.c: a growing array at least doubles, from half a KiB on. */
 #include "core/base/vec.h"
 
 #include <string.h>
 
-#define FIRST_CAP 4u
+#define FIRST_BYTES 512u
+#define LEAST_FIRST 4u
 
-dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size)
+dbo_status dbo_vec_enlarge(void *at, uint32_t *cap, uint64_t count, size_t size)
 {
-    uint64_t larger = *cap ? (uint64_t)*cap * 2 : FIRST_CAP;
+    uint64_t larger = *cap ? (uint64_t)*cap * 2 : FIRST_BYTES / (size ? size : 1);
     size_t bytes;
     void *items;
-    if (count <= *cap)
-        return DBO_OK;
+    if (larger < LEAST_FIRST)
+        larger = LEAST_FIRST;
     if (larger < count)
         larger = count;
     if (larger > UINT32_MAX || __builtin_mul_overflow((size_t)larger, size, &bytes))
@@ -25,13 +26,12 @@ dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size)
     return DBO_OK;
 }
 
-dbo_status dbo_vec_grow_zeroed(void *at, uint32_t *cap, uint64_t count, size_t size)
+dbo_status dbo_vec_enlarge_zeroed(void *at, uint32_t *cap, uint64_t count, size_t size)
 {
     uint32_t had = *cap;
     unsigned char *items;
-    DBO_TRY(dbo_vec_grow(at, cap, count, size));
+    DBO_TRY(dbo_vec_enlarge(at, cap, count, size));
     memcpy(&items, at, sizeof items);
-    if (*cap > had)
-        memset(items + had * size, 0, (*cap - had) * size);
+    memset(items + had * size, 0, (*cap - had) * size);
     return DBO_OK;
 }

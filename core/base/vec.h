@@ -26,16 +26,24 @@
         uint32_t count, cap; \
     }
 
+/* Out of line: more than *cap. */
+dbo_status dbo_vec_enlarge(void *at, uint32_t *cap, uint64_t count, size_t size);
+dbo_status dbo_vec_enlarge_zeroed(void *at, uint32_t *cap, uint64_t count, size_t size);
+
 /* `at` is the address of a pointer to *cap items of `size` bytes: makes it at least `count`. */
-dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size);
+static inline dbo_status dbo_vec_grow(void *at, uint32_t *cap, uint64_t count, size_t size)
+{
+    return count <= *cap ? DBO_OK : dbo_vec_enlarge(at, cap, count, size);
+}
 /* The same, and all items from the old *cap on are zeroed. */
-dbo_status dbo_vec_grow_zeroed(void *at, uint32_t *cap, uint64_t count, size_t size);
+static inline dbo_status dbo_vec_grow_zeroed(void *at, uint32_t *cap, uint64_t count, size_t size)
+{
+    return count <= *cap ? DBO_OK : dbo_vec_enlarge_zeroed(at, cap, count, size);
+}
 
 /* Room for `wanted` items. */
-#define DBO_VEC_RESERVE(vec, wanted)  \
-    ((uint64_t)(wanted) <= (vec)->cap \
-         ? DBO_OK                     \
-         : dbo_vec_grow(&(vec)->items, &(vec)->cap, (wanted), sizeof *(vec)->items))
+#define DBO_VEC_RESERVE(vec, wanted) \
+    dbo_vec_grow(&(vec)->items, &(vec)->cap, (wanted), sizeof *(vec)->items)
 
 /* Appends a value; a status. */
 #define DBO_VEC_PUSH(vec, ...)                                  \

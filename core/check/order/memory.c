@@ -31,8 +31,12 @@ static void push_latest(dbo_check_memory *m, dbo_touches *list, const dbo_touch 
 static void copy_list(dbo_check_memory *m, dbo_touches *into, const dbo_touches *from)
 {
     into->count = 0;
-    for (uint32_t i = 0; i < from->count; i++)
-        push(m, into, &from->items[i]);
+    if (DBO_VEC_RESERVE(into, from->count) != DBO_OK) {
+        m->failed = true;
+        return;
+    }
+    for (; into->count < from->count; into->count++)
+        into->items[into->count] = from->items[into->count];
 }
 
 static bool is_over(const dbo_touch *touch, const dbo_clock *clock)
