@@ -6,6 +6,12 @@
  * those of a serving engine written in Python; a C engine sets its own. Plain data, owned by the
  * caller. DBO_HARDWARE_FIELDS is the one list of its members; scripts/hardware/ has a file a
  * machine with these keys.
+ *
+ *     dbo_hardware h100;
+ *     dbo_hardware_init(&h100);                 // efficiencies, latencies, host times
+ *     h100.sms = DBO_DEFAULT_SMS;
+ *     h100.hbm_gbps = 3350;                     // ... and the other required ones
+ *     DBO_TRY(dbo_hardware_check(&h100, err));
  */
 #ifndef DBO_HARDWARE_H
 #define DBO_HARDWARE_H

@@ -1,6 +1,8 @@
 /* rules.h: decisions that break a rule, whatever order things then happen in.
  *
  * Pure functions over what a step has decided: no log, no settings of the run beyond the numbers.
+ *
+ *     dbo_check_graph_rule(tokens, num_ranks, 512, 2, step, &findings);   // a graph of 512 tokens
  */
 #ifndef DBO_CHECK_RULES_H
 #define DBO_CHECK_RULES_H

@@ -11,6 +11,11 @@
  * Hot calls return a status; dbo_rank_fail has the sentence, which names the buffer. They are
  * refused when the program is wrong: a buffer that has memory is allocated, one that has none freed
  * or announced. All else: DBO_NO_MEMORY, or what the device says.
+ *
+ *     status = dbo_rank_alloc(rank, program, instr);            // ALLOC, in the interpreter
+ *     DBO_TRY(dbo_rank_take_outputs(rank, &outputs, err));      // after a capture
+ *     dbo_rank_lend_outputs(rank, &outputs);                    // after each replay
+ *     DBO_TRY(dbo_rank_release(rank, err));                     // at a forward's end
  */
 #ifndef DBO_RANK_MEMORY_H
 #define DBO_RANK_MEMORY_H

@@ -7,6 +7,11 @@
  *
  * The running context is found through one thread-local pointer, which is what lets the public
  * calls (dbo_yield and friends) take no argument. `local` is the running ubatch (ubatch.h).
+ *
+ *     dbo_context *self = dbo_context_adopt(DBO_CONTEXT_FIBER, &err);
+ *     dbo_context *other = dbo_context_create(DBO_CONTEXT_FIBER, pool, body, arg, &err);
+ *     dbo_context_switch(other);          // body(arg) runs, until it leaves or switches back
+ *     dbo_context_destroy(other);
  */
 #ifndef DBO_CONTEXT_H
 #define DBO_CONTEXT_H

@@ -1,4 +1,8 @@
-/* executor_impl.h: what the fiber and the thread executor share. Private to core/executor*.c. */
+/* executor_impl.h: what the fiber and the thread executor share, for executor*.c alone. What a turn
+ * does to the ring is ring.h's to say; each executor then wakes whom the ring names:
+ *
+ *     dbo_ring_step step = dbo_ring_end(&executor->ring, me, status != DBO_OK);
+ */
 #ifndef DBO_EXECUTOR_IMPL_H
 #define DBO_EXECUTOR_IMPL_H
 

@@ -4,6 +4,9 @@
  * device what the others leave. While more are asked for than there are, all who ask go at the
  * same share of their speed. `work_ns` is what an op would have taken at its own speed: its time,
  * less what was lost to that.
+ *
+ *     DBO_TRY(dbo_timed_ops_read(ops, ranks, num_ranks, trace, step, total_sms, err));
+ *     const dbo_timed_op *run = dbo_timed_op_find(&ops[0], id, DBO_SPAN_RUN);
  */
 #ifndef DBO_CHECK_TIMED_OPS_H
 #define DBO_CHECK_TIMED_OPS_H

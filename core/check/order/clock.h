@@ -8,6 +8,10 @@
  *
  * The host of a rank has a clock but no dimension: it touches no buffer, so nobody is ordered after
  * it by anything but what it knew when it issued.
+ *
+ *     clock.at[stream] = ++ticks[stream];                     // an op of the stream
+ *     dbo_clock_join(&clock, &event_clock);                   // behind an event
+ *     if (!dbo_clock_has(&clock, touch->dim, touch->tick))    // the touch may still be under way
  */
 #ifndef DBO_CHECK_CLOCK_H
 #define DBO_CHECK_CLOCK_H

@@ -2,6 +2,9 @@
  *
  * Every call succeeds at once and events are never seen done, so that a program's issue order is
  * all that happens. The checker runs bare programs on it. One rank.
+ *
+ *     dbo_null_machine machine = {.caps = {.max_in_flight = 2}};
+ *     dbo_null_machine_seam(&machine, &seam);
  */
 #ifndef DBO_CHECK_NULL_MACHINE_H
 #define DBO_CHECK_NULL_MACHINE_H

@@ -4,6 +4,10 @@
  * A thread is a place: the step that it takes next. Shared data is touched under the lock only,
  * except what belongs to the turn (hooks, the forward context), so taking the lock, one decision
  * under it and letting go are three steps, and nothing finer could be seen by another thread.
+ *
+ *     protocol_state state;
+ *     dbo_protocol_start(&options, &state);
+ *     if (!dbo_protocol_move(&options, &state, thread, false, &finding))   // it cannot move
  */
 #ifndef DBO_CHECK_PROTOCOL_IMPL_H
 #define DBO_CHECK_PROTOCOL_IMPL_H
