@@ -25,9 +25,11 @@ static dbo_status launch(dbo_tap *tap, dbo_tap_call *call)
     const dbo_op *op = call->in;
     dbo_op_time budget, whole;
     dbo_cost_ns(probe->hardware, op->cost, probe->compute_sms, &budget);
-    dbo_cost_ns(probe->hardware, op->cost, 0, &whole);
     probe->sums.op_ns += budget.ns;
-    probe->sums.sm_ns += budget.ns - whole.ns;
+    if (probe->compute_sms > 0) {
+        dbo_cost_ns(probe->hardware, op->cost, 0, &whole);
+        probe->sums.sm_ns += budget.ns - whole.ns;
+    }
     probe->sums.weight_ns += (int64_t)weight_ns(probe->hardware, op->cost);
     return DBO_OK;
 }
