@@ -30,6 +30,7 @@ foreach(header IN LISTS dbo_headers)
   install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dbo/${room})
 endforeach()
 install(TARGETS dbo_core dbo_sim ARCHIVE)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # An archive of bytecode alone would tie its user to this compiler.
 if(CMAKE_INTERPROCEDURAL_OPTIMIZATION AND CMAKE_C_COMPILER_ID STREQUAL "GNU")

@@ -268,7 +268,7 @@ static dbo_status graph_end(void *self, dbo_graph *out)
 /* What the node computes, again: the op's own, or the meet's. */
 static dbo_status repeat_rows(sim_rank *rank, const capture_node *node, sim_item *item)
 {
-    sim_numeric *rows;
+    sim_numeric *rows = NULL; /* -flto looks into the call, and warns its user without this */
     DBO_TRY(dbo_sim_numeric_repeat(rank, node->rows, item->id, &rows));
     if (item->kind != SIM_OP)
         return dbo_sim_meet_rows(rank->sim, item->slot, item->sequence, rank->id, rows);

@@ -1,24 +1,35 @@
 #!/bin/sh
 # install.sh SOURCE_DIR BUILD_DIR CMAKE CC [CFLAGS...]: somebody else's project against an installed
-# dbo. Installs the build into a prefix of its own, moves it, and there, with nothing but pkg-config:
-# compiles every installed header alone, builds and runs the examples, which print what docs/api.md
-# shows, and fails to build a program that reaches for what is not public.
+# dbo. Does what docs/api.md says in a home of its own, moves what was installed, and there, with
+# nothing but pkg-config: compiles every installed header alone, builds and runs the examples, which
+# print what docs/api.md shows, links them with -flto without a warning, and fails to build a program
+# that reaches for what is not public. The examples of every --help run outside the source tree.
 set -u
 source=$1 build=$2 cmake=$3 cc=$4
 shift 4
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT INT TERM
+unset XDG_DATA_HOME XDG_DATA_DIRS DBO_SCRIPTS_DIR PKG_CONFIG_PATH
+HOME=$work/home
+export HOME
 
 die() {
     printf 'install: %s\n' "$*" >&2
+    [ ! -s "$work/log" ] || tail -n 30 "$work/log" >&2
     exit 1
 }
 
-"$cmake" --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || {
-    cat "$work/log" >&2
-    die "cmake --install failed"
-}
-mv "$work/first" "$work/prefix"
+# What docs/api.md says, with this build and this compiler.
+mkdir -p "$HOME/here" && cd "$HOME/here" || exit 2
+sed -n '/^```sh$/,/^```$/p' "$source/docs/api.md" | sed '/^```$/q' | grep -v '^```' |
+    sed -e "s#^cmake --install build/release#'$cmake' --install '$build'#" -e "s#^cc #'$cc' $* #" \
+        >"$work/said.sh"
+[ "$(wc -l <"$work/said.sh")" -ge 4 ] || die "docs/api.md does not say how to build the example"
+sh -e "$work/said.sh" >"$work/log" 2>&1 || die "what docs/api.md says does not work"
+grep -qF 'results equal, to the last bit' "$work/log" || die "the example does not run as documented"
+mv "$HOME/.local" "$work/prefix"
+rm -r "$HOME/here"
+
 pc=$(find "$work/prefix" -name dbo.pc) && [ -n "$pc" ] || die "no dbo.pc was installed"
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
@@ -38,20 +49,62 @@ for header in $(find prefix/include/dbo -name "*.h"); do
 done
 [ "$headers" -gt 10 ] || die "only $headers headers were installed"
 
-for example in "$source"/examples/*.c; do
-    cp "$example" example.c
+# The libraries as a build that optimises across files has them, whatever this build is.
+fiber=
+case $libs in *boost_context*) fiber=-DDBO_FIBER_FCONTEXT ;; esac
+mkdir across
+(cd "$source" && find core sim -name '*.c') | while IFS= read -r file; do
+    "$cc" -std=c17 -O2 -DNDEBUG -D_GNU_SOURCE $fiber -ffp-contract=off -flto -I"$source" \
+        -c "$source/$file" -o "across/$(printf %s "$file" | tr / _).o" || exit 1
+done || die "the libraries do not compile with -flto"
+
+examples=0
+for example in prefix/share/doc/*/examples/*.c; do
+    examples=$((examples + 1))
     # shellcheck disable=SC2086
-    "$cc" -std=c17 $cflags "$@" example.c $libs -o example || die "$example does not build"
+    "$cc" -std=c17 $cflags "$@" "$example" $libs -o example || die "$example does not build"
     ./example >printed || die "$example fails"
     [ -s printed ] || die "$example prints nothing"
     while IFS= read -r line; do
         grep -qFx -- "$line" "$source/docs/api.md" || die "docs/api.md does not show: $line"
     done <printed
+    # shellcheck disable=SC2086
+    for archives in "$libs" "across/*.o ${libs#*-ldbo_core}"; do
+        "$cc" -std=c17 -O2 -flto -Wall -Wextra -Werror $cflags "$@" "$example" $archives \
+            -o across/example >log 2>&1 || die "$example does not build with -flto"
+    done
+    across/example | cmp -s - printed || die "$example prints something else with -flto"
 done
+[ "$examples" -gt 0 ] || die "no example was installed"
 
 printf '#include "core/turn/executor_impl.h"\n' >private.c
 # shellcheck disable=SC2086
 if "$cc" -std=c17 $cflags -fsyntax-only private.c 2>/dev/null; then
     die "private headers are installed"
 fi
-echo "$headers headers"
+
+# Examples of --help: 3 is a finding. The benchmarks are long.
+dbo=$work/prefix/bin/dbo
+[ -x "$dbo" ] || { echo "$headers headers, no command"; exit 0; }
+mkdir empty && cd empty || exit 2
+ln -s "$dbo" "$work/dbo"
+PATH=$work:$PATH
+"$dbo" scripts >"$work/scripts" || die "dbo scripts fails"
+[ "$(head -n 1 "$work/scripts")" = "$work/prefix/share/dbo/scripts" ] ||
+    die "scripts are found in $(head -n 1 "$work/scripts")"
+lines=0
+for command in $(sed -n 's/^            \([a-z]*\)) options=.*/\1/p' \
+    "$work"/prefix/share/bash-completion/completions/dbo); do
+    "$dbo" help "$command" | sed -n '/^Examples:/,/^$/p' | grep '^ ' |
+        sed -e :a -e '/ \\$/{N;s/ \\\n */ /;ba' -e '}' |
+        grep -v 'bench$\|bench sim\|bench check' | sed 's/| less$/| cat/' >"$work/examples"
+    while IFS= read -r line; do
+        lines=$((lines + 1))
+        bash -c "$line" >"$work/printed" 2>"$work/log" </dev/null
+        code=$?
+        case $code in 0 | 3) ;; *) die "exit code $code: $line" ;; esac
+        case $line in *'>'* | *completion*) ;; *) [ -s "$work/printed" ] || die "no output: $line" ;; esac
+    done <"$work/examples"
+done
+[ "$lines" -ge 30 ] || die "only $lines examples were found in the helps"
+echo "$headers headers, $examples examples, $lines lines of help"

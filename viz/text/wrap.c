@@ -127,12 +127,20 @@ void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t wid
     wrap(out, columns, below ? HANG : columns, text, strlen(text), width);
 }
 
+/* To the next blank that is not quoted. */
+static size_t shell_word(const char *text, size_t length)
+{
+    size_t bytes = 0;
+    for (bool quoted = false; bytes < length && (quoted || text[bytes] != ' '); bytes++)
+        quoted = quoted != (text[bytes] == '\'');
+    return bytes;
+}
+
 /* A word, with the value behind it if it is an option and both fit in `room` columns. */
 static size_t command_word(const char *text, size_t length, size_t room)
 {
-    const char *blank = memchr(text, ' ', length);
-    size_t bytes = blank ? (size_t)(blank - text) : length, both = bytes + 1;
-    if (!blank || strncmp(text, "--", 2) != 0 || text[both] == '-')
+    size_t bytes = shell_word(text, length), both = bytes + 1;
+    if (bytes == length || strncmp(text, "--", 2) != 0 || text[both] == '-')
         return bytes;
     while (both < length && text[both] != ' ')
         both++;
