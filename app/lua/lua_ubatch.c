@@ -1,6 +1,7 @@
 /* lua_ubatch.c: the context `u` of a layer function: each function records what it is named after.
  *
- * `u` has closures over the recording (upvalue 1) and u itself (upvalue 2). Transfers and events
+ * `u` has closures over the recording (upvalue 1), u itself (2), the recording's serial (3) and
+ * the function's row (4). Transfers and events
  * come back as handles: userdata that know which part of which recording made them and refuse
  * everything that would make the program depend on them. Events, buffers and streams with a name
  * are shared by all ubatches; the recording's user value maps their names to numbers.
@@ -334,31 +335,49 @@ static int u_post(lua_State *L)
 
 /* ---- the others ---- */
 
-static int u_finish(lua_State *L)
+typedef enum dbo_argument { NOTHING, A_TRANSFER, AN_EVENT, A_BUFFER } dbo_argument;
+
+/* A function of u. What it needs to know of itself is a row; its closure has it as upvalue 4. */
+typedef struct dbo_function {
+    const char *name;
+    lua_CFunction func;
+    dbo_code code;         /* u_emit: of the instruction */
+    dbo_argument argument; /* u_emit: what is given */
+    uint8_t stream;        /* u_switch: to it; u_switch_sync: from it */
+    bool yields;           /* u_switch_sync: between */
+} dbo_function;
+
+static const dbo_function *self_of(lua_State *L)
+{
+    return lua_touserdata(L, lua_upvalueindex(4));
+}
+
+/* One instruction with at most one argument. */
+static int u_emit(lua_State *L)
 {
     dbo_recording *r = recording_of(L);
-    emit_code(L, r, DBO_CODE_A2A_FINISH, r->stream, need_handle(L, r, 1, HANDLE_TRANSFER));
+    const dbo_function *self = self_of(L);
+    uint16_t index = 0;
+    if (self->argument == A_TRANSFER)
+        index = need_handle(L, r, 1, HANDLE_TRANSFER);
+    else if (self->argument == AN_EVENT)
+        index = need_event(L, r, 1);
+    else if (self->argument == A_BUFFER)
+        index = number_of(L, r, NAME_BUFFER, need_name(L, 1, "the buffer"));
+    emit_code(L, r, self->code, r->stream, index);
     return 0;
 }
 
-static int u_register_recv_hook(lua_State *L)
+static int u_switch(lua_State *L)
 {
-    dbo_recording *r = recording_of(L);
-    emit_code(L, r, DBO_CODE_HOOK_SET, r->stream, need_handle(L, r, 1, HANDLE_TRANSFER));
+    set_stream(L, recording_of(L), self_of(L)->stream);
     return 0;
 }
 
-static int u_maybe_run_recv_hook(lua_State *L)
+static int u_switch_to_stream(lua_State *L)
 {
     dbo_recording *r = recording_of(L);
-    emit_code(L, r, DBO_CODE_HOOK_RUN, r->stream, 0);
-    return 0;
-}
-
-static int u_yield(lua_State *L)
-{
-    dbo_recording *r = recording_of(L);
-    emit_code(L, r, DBO_CODE_YIELD, r->stream, 0);
+    set_stream(L, r, (uint8_t)number_of(L, r, NAME_STREAM, need_name(L, 1, "the stream")));
     return 0;
 }
 
@@ -372,56 +391,19 @@ static uint16_t context_event(dbo_recording *r, uint8_t stream)
     return *event;
 }
 
-static int switch_sync(lua_State *L, dbo_recording *r, uint8_t from, bool yields)
-{
-    uint8_t to = from == DBO_STREAM_COMPUTE ? DBO_STREAM_COMM : DBO_STREAM_COMPUTE;
-    uint16_t event = context_event(r, from);
-    if (yields && r->stream != from)
-        refuse(L, NULL, "u yields and switches from a stream that is not current");
-    emit_code(L, r, DBO_CODE_RECORD, from, event);
-    if (yields)
-        emit_code(L, r, DBO_CODE_YIELD, from, 0);
-    set_stream(L, r, to);
-    emit_code(L, r, DBO_CODE_WAIT, to, event);
-    return 0;
-}
-
-static int u_yield_to_comm(lua_State *L)
-{
-    return switch_sync(L, recording_of(L), DBO_STREAM_COMPUTE, true);
-}
-
-static int u_yield_to_compute(lua_State *L)
-{
-    return switch_sync(L, recording_of(L), DBO_STREAM_COMM, true);
-}
-
-static int u_switch_to_comm_sync(lua_State *L)
-{
-    return switch_sync(L, recording_of(L), DBO_STREAM_COMPUTE, false);
-}
-
-static int u_switch_to_compute_sync(lua_State *L)
-{
-    return switch_sync(L, recording_of(L), DBO_STREAM_COMM, false);
-}
-
-static int u_switch_to_comm(lua_State *L)
-{
-    set_stream(L, recording_of(L), DBO_STREAM_COMM);
-    return 0;
-}
-
-static int u_switch_to_compute(lua_State *L)
-{
-    set_stream(L, recording_of(L), DBO_STREAM_COMPUTE);
-    return 0;
-}
-
-static int u_switch_to_stream(lua_State *L)
+static int u_switch_sync(lua_State *L)
 {
     dbo_recording *r = recording_of(L);
-    set_stream(L, r, (uint8_t)number_of(L, r, NAME_STREAM, need_name(L, 1, "the stream")));
+    const dbo_function *self = self_of(L);
+    uint8_t to = self->stream == DBO_STREAM_COMPUTE ? DBO_STREAM_COMM : DBO_STREAM_COMPUTE;
+    uint16_t event = context_event(r, self->stream);
+    if (self->yields && r->stream != self->stream)
+        refuse(L, NULL, "u yields and switches from a stream that is not current");
+    emit_code(L, r, DBO_CODE_RECORD, self->stream, event);
+    if (self->yields)
+        emit_code(L, r, DBO_CODE_YIELD, self->stream, 0);
+    set_stream(L, r, to);
+    emit_code(L, r, DBO_CODE_WAIT, to, event);
     return 0;
 }
 
@@ -429,20 +411,6 @@ static int u_event(lua_State *L)
 {
     dbo_recording *r = recording_of(L);
     return push_handle(L, r, HANDLE_EVENT, dbo_program_add_event(&r->t->builder));
-}
-
-static int u_record(lua_State *L)
-{
-    dbo_recording *r = recording_of(L);
-    emit_code(L, r, DBO_CODE_RECORD, r->stream, need_event(L, r, 1));
-    return 0;
-}
-
-static int u_wait(lua_State *L)
-{
-    dbo_recording *r = recording_of(L);
-    emit_code(L, r, DBO_CODE_WAIT, r->stream, need_event(L, r, 1));
-    return 0;
 }
 
 static int u_get_previous_event(lua_State *L)
@@ -467,53 +435,33 @@ static int u_host_wait(lua_State *L)
     return 0;
 }
 
-static int with_buffer(lua_State *L, dbo_code code)
-{
-    dbo_recording *r = recording_of(L);
-    emit_code(L, r, code, r->stream, number_of(L, r, NAME_BUFFER, need_name(L, 1, "the buffer")));
-    return 0;
-}
-
-static int u_alloc(lua_State *L)
-{
-    return with_buffer(L, DBO_CODE_ALLOC);
-}
-
-static int u_free(lua_State *L)
-{
-    return with_buffer(L, DBO_CODE_FREE);
-}
-
-static int u_record_stream(lua_State *L)
-{
-    return with_buffer(L, DBO_CODE_RECORD_STREAM);
-}
-
 /* ---- u ---- */
 
-static const luaL_Reg functions[] = {
-    {"op", u_op},
-    {"op_of", u_op_of},
-    {"post", u_post},
-    {"finish", u_finish},
-    {"register_recv_hook", u_register_recv_hook},
-    {"maybe_run_recv_hook", u_maybe_run_recv_hook},
-    {"yield", u_yield},
-    {"yield_and_switch_from_compute_to_comm", u_yield_to_comm},
-    {"yield_and_switch_from_comm_to_compute", u_yield_to_compute},
-    {"switch_to_comm", u_switch_to_comm},
-    {"switch_to_compute", u_switch_to_compute},
-    {"switch_to_comm_sync", u_switch_to_comm_sync},
-    {"switch_to_compute_sync", u_switch_to_compute_sync},
-    {"switch_to_stream", u_switch_to_stream},
-    {"event", u_event},
-    {"record", u_record},
-    {"wait", u_wait},
-    {"get_previous_event", u_get_previous_event},
-    {"host_wait", u_host_wait},
-    {"alloc", u_alloc},
-    {"free", u_free},
-    {"record_stream", u_record_stream},
+static const dbo_function functions[] = {
+    {"op", .func = u_op},
+    {"op_of", .func = u_op_of},
+    {"post", .func = u_post},
+    {"finish", .func = u_emit, .code = DBO_CODE_A2A_FINISH, .argument = A_TRANSFER},
+    {"register_recv_hook", .func = u_emit, .code = DBO_CODE_HOOK_SET, .argument = A_TRANSFER},
+    {"maybe_run_recv_hook", .func = u_emit, .code = DBO_CODE_HOOK_RUN, .argument = NOTHING},
+    {"yield", .func = u_emit, .code = DBO_CODE_YIELD, .argument = NOTHING},
+    {"yield_and_switch_from_compute_to_comm", .func = u_switch_sync, .stream = DBO_STREAM_COMPUTE,
+     .yields = true},
+    {"yield_and_switch_from_comm_to_compute", .func = u_switch_sync, .stream = DBO_STREAM_COMM,
+     .yields = true},
+    {"switch_to_comm", .func = u_switch, .stream = DBO_STREAM_COMM},
+    {"switch_to_compute", .func = u_switch, .stream = DBO_STREAM_COMPUTE},
+    {"switch_to_comm_sync", .func = u_switch_sync, .stream = DBO_STREAM_COMPUTE},
+    {"switch_to_compute_sync", .func = u_switch_sync, .stream = DBO_STREAM_COMM},
+    {"switch_to_stream", .func = u_switch_to_stream},
+    {"event", .func = u_event},
+    {"record", .func = u_emit, .code = DBO_CODE_RECORD, .argument = AN_EVENT},
+    {"wait", .func = u_emit, .code = DBO_CODE_WAIT, .argument = AN_EVENT},
+    {"get_previous_event", .func = u_get_previous_event},
+    {"host_wait", .func = u_host_wait},
+    {"alloc", .func = u_emit, .code = DBO_CODE_ALLOC, .argument = A_BUFFER},
+    {"free", .func = u_emit, .code = DBO_CODE_FREE, .argument = A_BUFFER},
+    {"record_stream", .func = u_emit, .code = DBO_CODE_RECORD_STREAM, .argument = A_BUFFER},
 };
 #define NUM_FUNCTIONS (sizeof functions / sizeof functions[0])
 
@@ -539,7 +487,8 @@ void dbo_lua_push_ubatch(lua_State *L, int recording)
         lua_pushvalue(L, recording);
         lua_pushvalue(L, -2);
         lua_pushinteger(L, r->serial);
-        lua_pushcclosure(L, functions[i].func, 3);
+        lua_pushlightuserdata(L, (void *)(uintptr_t)&functions[i]);
+        lua_pushcclosure(L, functions[i].func, 4);
         lua_setfield(L, -2, functions[i].name);
     }
     lua_pushinteger(L, r->ubatch);
