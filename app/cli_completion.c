@@ -1,7 +1,7 @@
 /* cli_completion.c: `dbo completion bash|zsh`: scripts made of the tables of commands and options.
  *
  * Both shells run the same function, _dbo_find: of the words before the one to complete it makes
- * the `options` that may come, the `names` that it can be, and whether it can be a file. Names of
+ * the `flags` that may come, the `names` that it can be, and whether it can be a file. Names of
  * scripts are asked of dbo itself when they are wanted.
  */
 #include "app/commands.h"
@@ -47,7 +47,7 @@ static void put_commands(void)
 {
     for (size_t i = 0; dbo_command_at(i); i++) {
         printf("            %s) ", dbo_command_name(i));
-        put_option_names(dbo_command_at(i), "options", false);
+        put_option_names(dbo_command_at(i), "flags", false);
         putchar(' ');
         put_option_names(dbo_command_at(i), "valued", true);
         printf(" ;;\n");
@@ -90,7 +90,7 @@ static void put_find(void)
     printf("_dbo_find() {\n"
            "    local word last='' command='' position=0 valued\n"
            "    names='' files=''\n    ");
-    put_option_names(&dbo_command_top, "options", false);
+    put_option_names(&dbo_command_top, "flags", false);
     printf("\n    ");
     put_option_names(&dbo_command_top, "valued", true);
     printf("\n"
@@ -122,10 +122,10 @@ static int completion(dbo_cli *cli, void *given)
     if (*shell == 0)
         printf("_dbo() {\n"
                "    local current=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]}\n"
-               "    local options names files\n"
+               "    local flags names files\n"
                "    _dbo_find \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"\n"
                "    [[ $current == '=' ]] && current=''\n"
-               "    [[ $current == -* ]] && names=$options files=''\n"
+               "    [[ $current == -* ]] && names=$flags files=''\n"
                "    COMPREPLY=($(compgen -W \"$names\" -- \"$current\"))\n"
                "    [[ -n $files ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n"
                "    return 0\n"
@@ -133,9 +133,9 @@ static int completion(dbo_cli *cli, void *given)
                "complete -o filenames -F _dbo dbo\n");
     else
         printf("_dbo() {\n"
-               "    local program=$words[1] options names files\n"
+               "    local program=$words[1] flags names files\n"
                "    _dbo_find \"${(@)words[2,CURRENT-1]}\"\n"
-               "    [[ $PREFIX == -* ]] && names=$options files=''\n"
+               "    [[ $PREFIX == -* ]] && names=$flags files=''\n"
                "    compadd -- ${=names}\n"
                "    [[ -n $files ]] && _files\n"
                "}\n"

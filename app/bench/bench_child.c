@@ -34,7 +34,7 @@ static void close_end(int *end)
 
 static dbo_status fail_run(const char *path, int reason, dbo_error *err)
 {
-    return dbo_fail(err, DBO_IO, NULL, "cannot run %.300s: %s", path, strerror(reason));
+    return dbo_fail(err, DBO_UNSUPPORTED, NULL, "cannot run %.300s: %s", path, strerror(reason));
 }
 
 static int spawn(child *c, char *const *argv, int its_stdin, int its_stdout)
@@ -120,10 +120,10 @@ static dbo_status reap(child *c, bool kill_it, dbo_error *err)
         if (errno != EINTR)
             return fail_run(c->path, errno, err);
     if (WIFSIGNALED(how))
-        return dbo_fail(err, DBO_IO, NULL, "%.300s was ended by signal %d (%s)", c->path,
+        return dbo_fail(err, DBO_INTERNAL, NULL, "%.300s was ended by signal %d (%s)", c->path,
                         WTERMSIG(how), strsignal(WTERMSIG(how)));
     if (WEXITSTATUS(how) != 0)
-        return dbo_fail(err, DBO_IO, NULL, "%.300s ended with exit code %d", c->path,
+        return dbo_fail(err, DBO_INTERNAL, NULL, "%.300s ended with exit code %d", c->path,
                         WEXITSTATUS(how));
     return DBO_OK;
 }

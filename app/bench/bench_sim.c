@@ -112,7 +112,7 @@ static dbo_status run_floor(const dbo_bench_sim_options *options, char *path, ui
     text[length] = '\0';
     if (!find_number(text, "makespan_us=", &makespan_us) ||
         !find_number(text, "ops_per_s=", &out->ops_per_s))
-        return dbo_fail(err, DBO_IO, NULL, "%.300s printed no result", path);
+        return dbo_fail(err, DBO_INTERNAL, NULL, "%.300s printed no result", path);
     out->makespan_ns = dbo_ns_from_us(makespan_us);
     return DBO_OK;
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # completion.sh DBO_BINARY: the bash completion, driven as bash drives it; and that it offers
-# every command, every option that --help shows, and nothing for what is no prefix.
+# every command, every option that --help shows, and nothing for what is no prefix. Where there is
+# zsh, that its script finds the same.
 set -u
 dbo=$(realpath "$1")
 failures=0
@@ -58,6 +59,23 @@ expect "--names" dbo scripts --na
 expect "run" dbo help ru
 expect "bash" dbo completion b
 expect "" dbo run --nothing
+
+if command -v zsh >/dev/null; then
+    "$dbo" completion zsh | sed '$d' >_dbo
+    found=$(zsh -f -c 'source ./_dbo; program=dbo; typeset flags names files
+        for words in "run --color" "check dec --executor" "show" "help --man"; do
+            _dbo_find ${=words}; print -r -- $names $files
+        done
+        _dbo_find run; print -r -- ${(M)${=flags}:#--tr*} ${(M)${=names}:#dec*}' 2>&1)
+    if [ "$(echo "$found" | sed 's/help *$/help/' | tail -n 1)" != "--trace dec-of-mine" ] ||
+        [ "$(echo "$found" | head -n 3 | tr -s ' \n' ' ')" != \
+            "auto always never fiber thread vote slices metadata program graph " ]; then
+        echo "zsh finds: $found"
+        failures=$((failures + 1))
+    fi
+else
+    echo "zsh is not here: its completion is not run"
+fi
 rm -r "$PWD"
 
 # Every fault is offered, as an option's value and as a term.

@@ -93,7 +93,7 @@ PATH=$work:$PATH
 [ "$(head -n 1 "$work/scripts")" = "$work/prefix/share/dbo/scripts" ] ||
     die "scripts are found in $(head -n 1 "$work/scripts")"
 lines=0
-for command in $(sed -n 's/^            \([a-z]*\)) options=.*/\1/p' \
+for command in $(sed -n 's/^            \([a-z]*\)) flags=.*/\1/p' \
     "$work"/prefix/share/bash-completion/completions/dbo); do
     "$dbo" help "$command" | sed -n '/^Examples:/,/^$/p' | grep '^ ' |
         sed -e :a -e '/ \\$/{N;s/ \\\n */ /;ba' -e '}' |

@@ -193,6 +193,23 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo bench sim-once </dev/null", 2, "sim-once");
 }
 
+/* A floor that fails is no path of the command line. */
+static void a_floor_that_fails_is_1(void **state)
+{
+    (void)state;
+    static const char *const floors[][2] = {{"exit 3", "bench_des_floor ended with exit code 3"},
+                                            {"kill -9 $$", "bench_des_floor was ended by signal 9"},
+                                            {"exit 0", "bench_des_floor printed no result"}};
+    for (size_t i = 0; i < sizeof floors / sizeof *floors; i++) {
+        char line[512];
+        snprintf(line, sizeof line,
+                 "cp '%s' dbo && printf '#!/bin/sh\\n%s\\n' >bench_des_floor && "
+                 "chmod +x bench_des_floor && ./dbo bench sim --ranks 2 --runs 1",
+                 DBO_PROGRAM, floors[i][0]);
+        expect_sentence(line, 1, floors[i][1]);
+    }
+}
+
 static void mistakes_in_a_model_are_1(void **state)
 {
     (void)state;
@@ -255,6 +272,7 @@ int main(void)
         cmocka_unit_test(the_checker_is_measured),
         cmocka_unit_test(all_are_measured_without_a_name),
         cmocka_unit_test(mistakes_on_the_command_line_are_2),
+        cmocka_unit_test(a_floor_that_fails_is_1),
         cmocka_unit_test(mistakes_in_a_model_are_1),
         cmocka_unit_test(interruption_is_130),
     };
