@@ -37,9 +37,7 @@
 #include "core/decide/slice.h"     /* where to cut a batch */
 #include "core/program/builders.h" /* the built-in schedules as programs */
 #include "core/program/program.h"  /* schedules as data */
-#include "core/rank/inputs.h"      /* model inputs, cut by tokens */
 #include "core/rank/kernel.h"      /* your own kernels */
-#include "core/rank/outputs.h"     /* outputs, put together by ubatch id */
 #include "core/rank/rank.h"        /* a rank over a seam; running programs */
 #include "core/rank/ubatch.h"      /* the context API: turns, streams, hooks */
 #include "core/seam/op.h"          /* identity, cost and buffers of an op */

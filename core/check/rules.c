@@ -1,6 +1,7 @@
 /* rules.c: a sentence with the numbers for each rule that was broken. */
 #include "core/check/rules.h"
 
+#include "core/decide/slice.h"
 #include "core/decide/vote.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@ void dbo_check_graph_rule(const int32_t *tokens, uint32_t num_ranks, int32_t pad
     if (num_ranks == 0 || num_ubatches < 2 ||
         !dbo_is_last_ubatch_empty(tokens[smallest], padded, (int32_t)num_ubatches))
         return;
-    int32_t begin = padded / (int32_t)num_ubatches * (int32_t)(num_ubatches - 1);
+    int32_t begin = dbo_slice_begin(padded, (int32_t)num_ubatches, (int32_t)num_ubatches - 1);
     dbo_finding f = dbo_finding_of(DBO_FINDING_RULE);
     f.rank = smallest;
     f.ubatch = num_ubatches - 1;

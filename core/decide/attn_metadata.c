@@ -137,10 +137,9 @@ void dbo_ubatch_metadata_split(const dbo_ubatch_batch *batch, int32_t ubatch,
 {
     const int32_t *starts = batch->query_start_loc;
     int32_t reqs = batch->num_reqs, total = starts[reqs];
-    int32_t share = batch->num_tokens_padded / batch->num_ubatches;
     bool is_last = ubatch + 1 == batch->num_ubatches;
-    int32_t start = ubatch * share;
-    int32_t stop = is_last ? batch->num_tokens_padded : start + share;
+    int32_t start = dbo_slice_begin(batch->num_tokens_padded, batch->num_ubatches, ubatch);
+    int32_t stop = dbo_slice_begin(batch->num_tokens_padded, batch->num_ubatches, ubatch + 1);
 
     out->tok_start = start;
     out->tok_stop = stop;

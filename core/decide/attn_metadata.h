@@ -68,7 +68,7 @@ typedef struct dbo_ubatch_batch {
 /* An ubatch's view. Set the two arrays before the call: query_start_loc holds up to
  * num_reqs_padded + 1, seq_lens up to num_reqs_padded. */
 typedef struct dbo_ubatch_metadata {
-    int32_t tok_start, tok_stop;   /* of padded tokens, [i * (P / N), ...), the last up to P */
+    int32_t tok_start, tok_stop;   /* of padded tokens (dbo_slice_begin) */
     int32_t req_start, req_stop;   /* the last ubatch owns the padding requests */
     int32_t num_tokens, num_reqs;  /* real ones */
     int32_t max_query_len;         /* over real requests, 0 if none */

@@ -60,7 +60,7 @@ dbo_status dbo_slice_make(const int32_t *starts, int32_t num_reqs, int32_t num_t
                         "a batch cannot be cut into %d ubatches", num_ubatches);
     int32_t split = split_point;
     if (split_point == DBO_SPLIT_EVEN)
-        split = num_tokens_padded / num_ubatches;
+        split = dbo_slice_begin(num_tokens_padded, num_ubatches, 1);
     if (split < 0)
         return dbo_fail(err, DBO_INVALID, NULL, "a batch cannot be cut every %d tokens", split);
     if ((int64_t)split * (num_ubatches - 1) > INT32_MAX)

@@ -1,7 +1,8 @@
 /* slice.h: cutting a step's tokens into ubatches.
  *
- * Cuts are at multiples of padded / N, of the *padded* count; the last slice ends at the real
- * total; the remainder of the division lands in the last slice. Two searches over the prefix sums
+ * Cuts are at multiples of padded / N, of the *padded* count (dbo_slice_begin: the one place that
+ * says so); the last slice ends at the real total; the remainder of the division lands in the last
+ * slice. Two searches over the prefix sums
  * turn each token range into a request range; a request over a cut is in both slices.
  *
  * Exact also where the result is odd, because a run must know what it would have got: a cut past
@@ -32,7 +33,13 @@ typedef struct dbo_ubatch_slice {
     int32_t tok_start, tok_stop;
 } dbo_ubatch_slice;
 
-#define DBO_SPLIT_EVEN (-1) /* cut at multiples of padded / N */
+/* The first padded token of ubatch i of N >= 1; of i = N: where the last one ends. */
+static inline int32_t dbo_slice_begin(int32_t num_tokens_padded, int32_t num_ubatches, int32_t i)
+{
+    return i < num_ubatches ? i * (num_tokens_padded / num_ubatches) : num_tokens_padded;
+}
+
+#define DBO_SPLIT_EVEN (-1) /* cut where dbo_slice_begin says */
 
 /* starts is (num_reqs + 1): starts[r] is the first token of request r, starts[num_reqs] the total.
  * DBO_LIMIT when the total does not fit, DBO_INVALID on a negative count. */

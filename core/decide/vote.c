@@ -1,6 +1,7 @@
 /* vote.c: what both sets of rules share, and the choice between them. */
 #include "core/decide/vote.h"
 
+#include "core/decide/slice.h"
 #include "core/decide/vote_impl.h"
 
 #include <stddef.h>
@@ -86,7 +87,7 @@ void dbo_vote_decide(const dbo_vote_rules *rules, const int32_t *matrix, int32_t
 
 bool dbo_is_last_ubatch_empty(int32_t num_tokens, int32_t num_tokens_padded, int32_t num_ubatches)
 {
-    return (int64_t)(num_tokens_padded / num_ubatches) * (num_ubatches - 1) >= num_tokens;
+    return dbo_slice_begin(num_tokens_padded, num_ubatches, num_ubatches - 1) >= num_tokens;
 }
 
 int32_t dbo_vote_bucket(const dbo_vote_rules *rules, int32_t num_tokens)

@@ -138,7 +138,7 @@ typedef struct dbo_vote_result {
 void dbo_vote_decide(const dbo_vote_rules *rules, const int32_t *matrix, int32_t num_ranks,
                      int32_t rank, int32_t *num_tokens_across_dp, dbo_vote_result *result);
 
-/* (padded / N) * (N - 1) >= original: nothing real is left for the last of N >= 1 ubatches. */
+/* The last of N >= 1 ubatches begins at or after the last real token: none is left for it. */
 bool dbo_is_last_ubatch_empty(int32_t num_tokens, int32_t num_tokens_padded, int32_t num_ubatches);
 
 /* The smallest capture size >= num_tokens; 0 when there is none. */

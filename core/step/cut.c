@@ -5,57 +5,55 @@
 #include <string.h>
 
 /* Real tokens of the group in ubatch i: each rank's own part of the padded range. */
-static uint64_t group_tokens(const dbo_cut *cut, uint32_t i, const int32_t *tokens_across,
-                             uint32_t num_ranks)
+static uint64_t group_tokens(const dbo_cut_step *step, uint32_t ubatch)
 {
-    int32_t size = cut->num_tokens_padded / (int32_t)cut->num_ubatches;
-    int32_t start = size * (int32_t)i;
-    int32_t stop = i + 1 == cut->num_ubatches ? INT32_MAX : start + size;
+    int32_t padded = step->num_tokens_padded, n = (int32_t)step->num_ubatches, i = (int32_t)ubatch;
+    int32_t start = dbo_slice_begin(padded, n, i);
+    /* Other ranks may have more tokens than this one is padded to. */
+    int32_t stop = i + 1 < n ? dbo_slice_begin(padded, n, i + 1) : INT32_MAX;
     uint64_t sum = 0;
-    for (uint32_t r = 0; r < num_ranks; r++) {
-        int32_t end = tokens_across[r] < stop ? tokens_across[r] : stop;
+    for (uint32_t r = 0; r < step->num_ranks; r++) {
+        int32_t end = step->tokens_across[r] < stop ? step->tokens_across[r] : stop;
         sum += end > start ? (uint64_t)(end - start) : 0;
     }
     return sum;
 }
 
-dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_reqs,
-                        int32_t num_tokens_padded, int32_t num_reqs_padded, uint32_t num_ubatches,
-                        const int32_t *tokens_across, uint32_t num_ranks, dbo_error *err)
+dbo_status dbo_cut_make(dbo_cut *cut, const dbo_cut_step *step, dbo_error *err)
 {
-    memset(cut, 0, sizeof *cut);
-    cut->num_ubatches = num_ubatches;
-    cut->num_tokens_padded = num_tokens_padded;
-    cut->num_reqs_padded = num_reqs_padded;
-    cut->num_ranks = num_ranks;
-    for (int32_t r = 0; r < num_reqs; r++)
-        cut->has_blocks = cut->has_blocks || requests[r].blocks;
-    size_t rows = (size_t)num_reqs_padded + 1;
+    uint32_t num_ubatches = step->num_ubatches;
+    *cut = (dbo_cut){.num_ubatches = num_ubatches,
+                     .num_tokens_padded = step->num_tokens_padded,
+                     .num_reqs_padded = step->num_reqs_padded};
+    for (int32_t r = 0; r < step->num_reqs; r++)
+        cut->has_blocks = cut->has_blocks || step->requests[r].blocks;
+    size_t rows = (size_t)step->num_reqs_padded + 1;
     cut->storage = calloc((2 + 2 * (size_t)num_ubatches) * rows, sizeof *cut->storage);
     if (!cut->storage)
         return dbo_fail_memory(err, "a step's metadata");
     int32_t *starts = cut->storage, *lens = starts + rows;
     cut->seq_lens = lens;
-    dbo_batch_fill(requests, num_reqs, starts, lens);
+    dbo_batch_fill(step->requests, step->num_reqs, starts, lens);
     const dbo_ubatch_batch batch = {.query_start_loc = starts,
                                     .seq_lens = lens,
-                                    .num_reqs = num_reqs,
-                                    .num_reqs_padded = num_reqs_padded,
-                                    .num_tokens_padded = num_tokens_padded,
+                                    .num_reqs = step->num_reqs,
+                                    .num_reqs_padded = step->num_reqs_padded,
+                                    .num_tokens_padded = step->num_tokens_padded,
                                     .num_ubatches = (int32_t)num_ubatches};
-    dbo_status status = dbo_slice_make(starts, num_reqs, num_tokens_padded, (int32_t)num_ubatches,
-                                       DBO_SPLIT_EVEN, cut->slices, err);
+    dbo_status status = dbo_slice_make(starts, step->num_reqs, step->num_tokens_padded,
+                                       (int32_t)num_ubatches, DBO_SPLIT_EVEN, cut->slices, err);
     if (status != DBO_OK) {
         dbo_cut_fini(cut);
         return status;
     }
     memcpy(cut->slices_padded, cut->slices, sizeof cut->slices);
-    dbo_slice_pad(cut->slices_padded, (int32_t)num_ubatches, num_tokens_padded, num_reqs_padded);
+    dbo_slice_pad(cut->slices_padded, (int32_t)num_ubatches, step->num_tokens_padded,
+                  step->num_reqs_padded);
     for (uint32_t i = 0; i < num_ubatches; i++) {
         cut->metadata[i].query_start_loc = cut->storage + (2 + 2 * (size_t)i) * rows;
         cut->metadata[i].seq_lens = cut->metadata[i].query_start_loc + rows;
         dbo_ubatch_metadata_split(&batch, (int32_t)i, &cut->metadata[i]);
-        cut->group_tokens[i] = group_tokens(cut, i, tokens_across, num_ranks);
+        cut->group_tokens[i] = group_tokens(step, i);
     }
     return DBO_OK;
 }

@@ -1,7 +1,9 @@
 /* cut.h: which requests and tokens of a step each ubatch owns (slice.h, attn_metadata.h).
  *
  *     dbo_cut cut;
- *     DBO_TRY(dbo_cut_make(&cut, requests, n, 128, n, 2, tokens_across, num_ranks, err));
+ *     const dbo_cut_step step = {.requests = requests, .num_reqs = n, .num_reqs_padded = n,
+ *                                .num_tokens_padded = 128, .num_ubatches = 2, ...};
+ *     DBO_TRY(dbo_cut_make(&cut, &step, err));
  *     ... cut.slices[1], cut.metadata[1] ...
  *     dbo_cut_fini(&cut);
  *
@@ -18,8 +20,7 @@
 
 typedef struct dbo_cut {
     uint32_t num_ubatches; /* 1: unsplit */
-    uint32_t num_ranks;
-    bool has_blocks; /* a request names blocks of the KV cache */
+    bool has_blocks;       /* a request names blocks of the KV cache */
     int32_t num_tokens_padded, num_reqs_padded;
     dbo_ubatch_slice slices[DBO_MAX_UBATCHES], slices_padded[DBO_MAX_UBATCHES];
     dbo_ubatch_metadata metadata[DBO_MAX_UBATCHES]; /* arrays are this cut's */
@@ -28,11 +29,17 @@ typedef struct dbo_cut {
     int32_t *storage;
 } dbo_cut;
 
-/* `tokens_across` (num_ranks): real tokens of each rank. num_ubatches >= 1. The cut of padded
- * tokens P is at multiples of P / N. */
-dbo_status dbo_cut_make(dbo_cut *cut, const dbo_request *requests, int32_t num_reqs,
-                        int32_t num_tokens_padded, int32_t num_reqs_padded, uint32_t num_ubatches,
-                        const int32_t *tokens_across, uint32_t num_ranks, dbo_error *err);
+/* What is cut; borrowed for the call. */
+typedef struct dbo_cut_step {
+    const dbo_request *requests; /* (num_reqs) of this rank */
+    int32_t num_reqs, num_reqs_padded;
+    int32_t num_tokens_padded;
+    uint32_t num_ubatches; /* >= 1 */
+    uint32_t num_ranks;
+    const int32_t *tokens_across; /* (num_ranks) real tokens of each */
+} dbo_cut_step;
+
+dbo_status dbo_cut_make(dbo_cut *cut, const dbo_cut_step *step, dbo_error *err);
 void dbo_cut_fini(dbo_cut *cut);
 
 /* How many requests a step is padded to: as many as a captured graph may have run. */

@@ -114,10 +114,15 @@ static dbo_status cut(void *self, const dbo_rank_step *step, const dbo_vote_resu
 {
     (void)self;
     const dbo_config *config = step->deployment->config;
-    return dbo_cut_make(out, step->requests, step->num_reqs, decided->num_tokens_padded,
-                        dbo_cut_padded_reqs(config, decided, step->num_reqs),
-                        decided->should_ubatch ? dbo_config_num_ubatches(config) : 1, step->matrix,
-                        step->group_size, err);
+    const dbo_cut_step whole = {
+        .requests = step->requests,
+        .num_reqs = step->num_reqs,
+        .num_reqs_padded = dbo_cut_padded_reqs(config, decided, step->num_reqs),
+        .num_tokens_padded = decided->num_tokens_padded,
+        .num_ubatches = decided->should_ubatch ? dbo_config_num_ubatches(config) : 1,
+        .num_ranks = step->group_size,
+        .tokens_across = step->matrix};
+    return dbo_cut_make(out, &whole, err);
 }
 
 static dbo_status costs(void *self, const dbo_deployment *d, const dbo_layer_shape *shape,
