@@ -237,7 +237,8 @@ static inline void fetch_ahead(const dbo_sim *sim)
     __builtin_prefetch(sim_head(&sim->streams[sim->work[(first + 1) & mask]]));
 }
 
-void dbo_sim_settle(dbo_sim *sim)
+/* Until no head can go on. */
+static void settle(dbo_sim *sim)
 {
     if (sim->settling)
         return;
@@ -276,7 +277,7 @@ void dbo_sim_stream_event(dbo_sim *sim, uint32_t index)
         if (s->state == SIM_READY)
             dbo_sim_look_at(sim, index);
     }
-    dbo_sim_settle(sim);
+    settle(sim);
 }
 
 /* ---- issuing ---- */
@@ -345,7 +346,7 @@ static inline void go_on(dbo_sim *sim, uint32_t index)
         return;
     advance(sim, index);
     if (sim->work_count > 0)
-        dbo_sim_settle(sim);
+        settle(sim);
 }
 
 void dbo_sim_queue(dbo_sim *sim, uint32_t index, sim_item *item)

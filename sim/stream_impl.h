@@ -124,7 +124,6 @@ int64_t dbo_sim_earliest_end(const sim_stream *stream, uint64_t count);
 dbo_status dbo_sim_host_await(sim_rank *rank, uint32_t stream, uint64_t count);
 void dbo_sim_stream_event(dbo_sim *sim, uint32_t stream);
 void dbo_sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
-void dbo_sim_settle(dbo_sim *sim);                   /* until no head can */
 /* The head's work of `ns` begins at start_ns; true: and its end is known already. */
 bool dbo_sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
 void dbo_sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,

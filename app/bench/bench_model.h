@@ -41,9 +41,6 @@ typedef struct dbo_bench_model {
     dbo_bench_dep deps[DBO_BENCH_MAX_DEPS];
 } dbo_bench_model;
 
-/* "c0".."c5", "x0", "x1"; DBO_BENCH_OPS when unknown. */
-uint32_t dbo_bench_op_of_name(const char *name);
-
 /* The standard model: 8, 64 and 256 ranks, 61 layers. */
 void dbo_bench_model_init(dbo_bench_model *model);
 

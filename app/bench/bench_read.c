@@ -18,14 +18,6 @@
 
 static const char *const op_names[DBO_BENCH_OPS] = {"c0", "c1", "c2", "c3", "c4", "c5", "x0", "x1"};
 
-uint32_t dbo_bench_op_of_name(const char *name)
-{
-    uint32_t i = 0;
-    while (i < DBO_BENCH_OPS && strcmp(op_names[i], name) != 0)
-        i++;
-    return i;
-}
-
 static dbo_status need_op(const dbo_json_value *object, const char *key, uint32_t *out,
                           dbo_error *err)
 {

@@ -188,6 +188,7 @@ dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err)
 dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err)
 {
     dbo_config config;
+    dbo_vote_rules rules;
     bool uniform = false;
     int32_t tokens;
     dbo_config_init(&config);
@@ -200,9 +201,12 @@ dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(dbo_json_need_bool(c->in, "uniform_decode", &uniform, err));
     DBO_TRY(dbo_eval_int(c->in, "num_tokens", 0, &tokens, err));
     dbo_json_open_object_line(c->out);
+    dbo_vote_rules_from_config(&rules, &config, false, false);
     dbo_json_member_bool(c->out, "use_ubatching", dbo_config_use_ubatching(&config));
     dbo_json_member_int(c->out, "num_ubatches", dbo_config_num_ubatches(&config));
-    dbo_json_member_bool(c->out, "result", dbo_config_reaches_threshold(&config, tokens, uniform));
+    dbo_json_member_bool(c->out, "result",
+                         dbo_config_use_ubatching(&config) &&
+                             dbo_vote_reaches_threshold(&rules, tokens, uniform));
     dbo_json_close(c->out);
     return DBO_OK;
 }

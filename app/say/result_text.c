@@ -69,7 +69,9 @@ static void add_lines(dbo_strbuf *out, const dbo_notation *notation, dbo_notatio
     dbo_strbuf_add(out, "\n");
 }
 
-void dbo_result_notation(const dbo_notation *notation, dbo_text_style style, dbo_strbuf *out)
+/* Comp, Comm and Order with real ids and, for two ubatches, once more with 0 and 1 exchanged. These
+ * lines are never broken, whatever the width: they are quoted and compared as wholes. */
+static void add_notation(const dbo_notation *notation, dbo_text_style style, dbo_strbuf *out)
 {
     char heading[80];
     bool has_sends = false;
@@ -271,7 +273,7 @@ void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf
     t.metrics.num_sides = t.split ? 2 : 1;
     t.cost.num_sides = 1;
     if (result->notation) {
-        dbo_result_notation(result->notation, style, out);
+        add_notation(result->notation, style, out);
         dbo_strbuf_add(out, "\n");
     }
     add_metrics(&t.metrics, style, out);

@@ -16,10 +16,6 @@ void dbo_result_decision(const dbo_result *result, uint32_t width, dbo_strbuf *o
 void dbo_result_memory(const dbo_result *result, uint32_t width, dbo_strbuf *out);
 void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *out);
 
-/* Comp, Comm and Order with real ids and, for two ubatches, once more with 0 and 1 exchanged. These
- * lines are never broken, whatever the width: they are quoted and compared as wholes. */
-void dbo_result_notation(const dbo_notation *notation, dbo_text_style style, dbo_strbuf *out);
-
 /* Notation; a row a metric, a column each without and with DBO, the speed-up; the cost of
  * splitting. What is not known is a dash. Other lines than the notation's fit in the width. */
 void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf *out);

@@ -34,8 +34,4 @@ dbo_status dbo_show_program_json(const dbo_outcome *outcome, uint32_t layer, dbo
 /* The sizes that graphs are captured for, which form each has, and the one that this step used. */
 void dbo_show_graph(const dbo_outcome *outcome, dbo_strbuf *out);
 
-/* "rank 3", "ranks 0-127", "ranks 0, 2-5": the ranks of class `class_id` (show_cut.c). */
-void dbo_show_ranks(const dbo_simulated *run, uint32_t num_ranks, uint32_t class_id,
-                    dbo_strbuf *out);
-
 #endif

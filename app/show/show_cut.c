@@ -8,8 +8,9 @@
 #define SHOWN_FIRST   6 /* of a long array */
 #define SHOWN_LAST    2
 
-void dbo_show_ranks(const dbo_simulated *run, uint32_t num_ranks, uint32_t class_id,
-                    dbo_strbuf *out)
+/* "rank 3", "ranks 0-127", "ranks 0, 2-5": the ranks of class `class_id`. */
+static void add_ranks(const dbo_simulated *run, uint32_t num_ranks, uint32_t class_id,
+                      dbo_strbuf *out)
 {
     uint32_t members = 0, stretches = 0;
     for (uint32_t rank = 0; rank < num_ranks; rank++)
@@ -49,7 +50,7 @@ static void each_class(const dbo_outcome *outcome, cut_fn show, dbo_strbuf *out)
             return;
         }
         dbo_strbuf_add(out, c > 0 ? "\n" : "");
-        dbo_show_ranks(run, num_ranks, c, out);
+        add_ranks(run, num_ranks, c, out);
         dbo_strbuf_printf(out, ": %" PRId32 " tokens, padded to %" PRId32 "\n", result->num_tokens,
                           result->cut.num_tokens_padded);
         show(result, out);

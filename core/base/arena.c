@@ -37,7 +37,7 @@ struct dbo_arena_chunk {
 
 void dbo_arena_init(dbo_arena *arena, size_t chunk_bytes)
 {
-    *arena = (dbo_arena){.chunk_bytes = chunk_bytes, .limit_bytes = SIZE_MAX};
+    *arena = (dbo_arena){.chunk_bytes = chunk_bytes};
 }
 
 void dbo_arena_fini(dbo_arena *arena)
@@ -68,11 +68,6 @@ void dbo_arena_reset(dbo_arena *arena)
     use_chunk(arena, arena->first);
 }
 
-void dbo_arena_set_limit(dbo_arena *arena, size_t bytes)
-{
-    arena->limit_bytes = bytes ? bytes : 1;
-}
-
 /* Makes a chunk with room for `wanted` the current one: the next of the list, or a new one. */
 static bool advance(dbo_arena *arena, size_t wanted)
 {
@@ -84,11 +79,8 @@ static bool advance(dbo_arena *arena, size_t wanted)
     size_t bytes = arena->chunk_bytes ? arena->chunk_bytes : DBO_ARENA_CHUNK_BYTES;
     if (bytes < wanted)
         bytes = wanted;
-    /* A zeroed arena has no limit. */
-    size_t limit = arena->limit_bytes ? arena->limit_bytes : SIZE_MAX;
     size_t whole;
-    if (__builtin_add_overflow(bytes, sizeof(dbo_arena_chunk), &whole) ||
-        limit < arena->held_bytes || bytes > limit - arena->held_bytes)
+    if (__builtin_add_overflow(bytes, sizeof(dbo_arena_chunk), &whole))
         return false;
     dbo_arena_chunk *chunk = malloc(whole);
     if (!chunk)

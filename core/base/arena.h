@@ -12,8 +12,6 @@
  *         status = dbo_fail_memory(err, "the ids of a batch");
  *     dbo_arena_reset(&arena);                                  // ids is gone, its chunk is kept
  *     dbo_arena_fini(&arena);
- *
- * A limit makes an arena refuse what is absurd, and makes running out of memory testable.
  */
 #ifndef DBO_ARENA_H
 #define DBO_ARENA_H
@@ -33,7 +31,6 @@ typedef struct dbo_arena {
     unsigned char *end;       /* one past the last byte of current */
     size_t chunk_bytes;       /* how large a chunk is, unless a piece needs more */
     size_t held_bytes;        /* what all chunks hold */
-    size_t limit_bytes;       /* held_bytes does not go beyond */
 } dbo_arena;
 
 /* Nothing is allocated yet. chunk_bytes 0: DBO_ARENA_CHUNK_BYTES. A zeroed arena is one too. */
@@ -45,11 +42,8 @@ void dbo_arena_fini(dbo_arena *arena);
 /* Forgets all pieces and keeps the chunks for what comes next. */
 void dbo_arena_reset(dbo_arena *arena);
 
-/* From now on the arena does not grow beyond bytes (SIZE_MAX: no limit, as after init). */
-void dbo_arena_set_limit(dbo_arena *arena, size_t bytes);
-
 /* `bytes` of uninitialised memory (0 is fine: an address of its own), aligned for every type, or to
- * `align`, a power of two. NULL when the system or the limit refuses; the arena stays usable. */
+ * `align`, a power of two. NULL when the system refuses; the arena stays usable. */
 void *dbo_arena_alloc(dbo_arena *arena, size_t bytes);
 void *dbo_arena_alloc_aligned(dbo_arena *arena, size_t bytes, size_t align);
 

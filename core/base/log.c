@@ -16,12 +16,6 @@ static const char *const subsystem_names[] = {
         "all",
 };
 
-static const char *const subsystem_texts[] = {
-#define TEXT(enumerator, name, text) text,
-    DBO_LOG_SUBSYSTEM_MAP(TEXT)
-#undef TEXT
-};
-
 static const char *const level_names[] = {
 #define NAME(enumerator, name) name,
     DBO_LOG_LEVEL_MAP(NAME)
@@ -40,12 +34,6 @@ void dbo_log_init(dbo_log *log, dbo_log_sink sink, void *sink_self)
 const char *dbo_log_subsystem_name(dbo_log_subsystem subsystem)
 {
     return (unsigned int)subsystem < DBO_LOG_SUBSYSTEM_COUNT ? subsystem_names[subsystem]
-                                                             : "unknown";
-}
-
-const char *dbo_log_subsystem_text(dbo_log_subsystem subsystem)
-{
-    return (unsigned int)subsystem < DBO_LOG_SUBSYSTEM_COUNT ? subsystem_texts[subsystem]
                                                              : "unknown";
 }
 

@@ -76,9 +76,8 @@ void dbo_log_init(dbo_log *log, dbo_log_sink sink, void *sink_self);
  * that is not understood, hints at the nearest name, and leaves the log as it was. */
 dbo_status dbo_log_set(dbo_log *log, const char *text, dbo_error *err);
 
-/* Names as dbo_log_set reads them, and the text of a subsystem; "unknown" out of range. */
+/* Names as dbo_log_set reads them; "unknown" out of range. */
 const char *dbo_log_subsystem_name(dbo_log_subsystem subsystem);
-const char *dbo_log_subsystem_text(dbo_log_subsystem subsystem);
 const char *dbo_log_level_name(dbo_log_level level);
 
 /* Gives the formatted line to the sink, whatever the level; DBO_LOG is what checks it. */

@@ -252,13 +252,6 @@ uint32_t dbo_config_num_ubatches(const dbo_config *config)
     return config->enable_dbo ? 2 : config->ubatch_size;
 }
 
-bool dbo_config_reaches_threshold(const dbo_config *config, int32_t num_tokens, bool uniform_decode)
-{
-    uint32_t threshold =
-        uniform_decode ? config->dbo_decode_token_threshold : config->dbo_prefill_token_threshold;
-    return dbo_config_use_ubatching(config) && (int64_t)num_tokens >= (int64_t)threshold;
-}
-
 uint32_t dbo_config_decode_query_len(const dbo_config *config)
 {
     return 1 + config->num_speculative_tokens;

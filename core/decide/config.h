@@ -111,9 +111,6 @@ bool dbo_config_use_ubatching(const dbo_config *config);
 /* 2 with enable_dbo, which overrides ubatch_size (dbo_config_check refuses another one beside it);
  * may be 0 when both are off. */
 uint32_t dbo_config_num_ubatches(const dbo_config *config);
-/* Ubatching is on and num_tokens >= the threshold of this kind of step. */
-bool dbo_config_reaches_threshold(const dbo_config *config, int32_t num_tokens,
-                                  bool uniform_decode);
 /* 1 + speculative tokens: what a decode request runs. */
 uint32_t dbo_config_decode_query_len(const dbo_config *config);
 

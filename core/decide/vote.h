@@ -141,6 +141,10 @@ void dbo_vote_decide(const dbo_vote_rules *rules, const int32_t *matrix, int32_t
 /* The last of N >= 1 ubatches begins at or after the last real token: none is left for it. */
 bool dbo_is_last_ubatch_empty(int32_t num_tokens, int32_t num_tokens_padded, int32_t num_ubatches);
 
+/* The threshold of this kind of step; whether ubatching is on is another question. */
+bool dbo_vote_reaches_threshold(const dbo_vote_rules *rules, int32_t num_tokens,
+                                bool uniform_decode);
+
 /* The smallest capture size >= num_tokens; 0 when there is none. */
 int32_t dbo_vote_bucket(const dbo_vote_rules *rules, int32_t num_tokens);
 

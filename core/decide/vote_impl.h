@@ -18,9 +18,6 @@ dbo_vote_row dbo_vote_row_of(const int32_t *matrix, int32_t num_ranks, int32_t r
 /* Reasons that do not depend on the batch: dp_size, off, ep_off, linear_attention; else ok. */
 dbo_vote_reason dbo_vote_standing_reason(const dbo_vote_rules *rules, int32_t num_ranks);
 
-bool dbo_vote_reaches_threshold(const dbo_vote_rules *rules, int32_t num_tokens,
-                                bool uniform_decode);
-
 void dbo_vote_seed_column(const dbo_vote_rules *rules, const dbo_vote_entry *entry,
                           int32_t *column);
 void dbo_vote_seed_decide(const dbo_vote_rules *rules, const int32_t *matrix, int32_t num_ranks,

@@ -233,7 +233,8 @@ static dbo_status poll_streams(dbo_allocator *a)
     return DBO_OK;
 }
 
-dbo_status dbo_allocator_poll(dbo_allocator *a, dbo_error *err)
+/* Takes up blocks whose other streams are done. Nothing in a capture. */
+static dbo_status poll(dbo_allocator *a, dbo_error *err)
 {
     if ((!a->num_waiting && !a->put_off) || capturing(a))
         return DBO_OK;
@@ -256,16 +257,6 @@ static dbo_status wait_for_all(dbo_allocator *a)
     return DBO_OK;
 }
 
-dbo_status dbo_allocator_trim(dbo_allocator *a, dbo_error *err)
-{
-    DBO_TRY(dbo_allocator_poll(a, err));
-    if (capturing(a))
-        return DBO_OK;
-    for (dbo_shelf *shelf = a->pools[DBO_POOL_GENERAL].shelves; shelf; shelf = shelf->next)
-        return_empty_segments(a, shelf);
-    return DBO_OK;
-}
-
 /* ---- alloc, free ---- */
 
 /* A new segment. With no device memory left: once more after all that is cached went back. */
@@ -277,7 +268,8 @@ static dbo_status add_segment(dbo_allocator *a, dbo_shelf *shelf, uint64_t round
         dbo_status waited = wait_for_all(a);
         if (waited != DBO_OK)
             return seam_failed(a, waited, err);
-        DBO_TRY(dbo_allocator_trim(a, err));
+        for (dbo_shelf *of = a->pools[DBO_POOL_GENERAL].shelves; of; of = of->next)
+            return_empty_segments(a, of);
         status = device_alloc(a, bytes, &address);
     }
     if (status == DBO_NO_MEMORY)
@@ -317,7 +309,7 @@ dbo_status dbo_allocator_alloc(dbo_allocator *a, dbo_stream stream, uint64_t byt
     uint64_t rounded = dbo_shelf_round(bytes);
     dbo_shelf *shelf;
     DBO_TRY(check_request(a, stream, err));
-    DBO_TRY(dbo_allocator_poll(a, err));
+    DBO_TRY(poll(a, err));
     if (shelf_of(a, stream, dbo_shelf_is_small(rounded), &shelf) != DBO_OK ||
         dbo_shelf_take(shelf, rounded, out) != DBO_OK)
         return dbo_fail_memory(err, "a block of the allocator");
@@ -381,11 +373,6 @@ uint64_t dbo_block_bytes(const dbo_block *block)
     return block->bytes;
 }
 
-dbo_stream dbo_block_stream(const dbo_block *block)
-{
-    return block->segment->shelf->stream;
-}
-
 /* ---- pools ---- */
 
 dbo_status dbo_allocator_create_pool(dbo_allocator *a, dbo_pool *out, dbo_error *err)
@@ -430,7 +417,7 @@ dbo_status dbo_allocator_release_pool(dbo_allocator *a, dbo_pool pool, dbo_error
     DBO_TRY(check_pool(a, pool, err));
     if (a->pool == pool)
         return dbo_fail(err, DBO_REFUSED, "Leave it first.", "Pool %u is in use.", pool);
-    DBO_TRY(dbo_allocator_poll(a, err));
+    DBO_TRY(poll(a, err));
     a->pools[pool].released = true;
     for (dbo_shelf *shelf = a->pools[pool].shelves; shelf; shelf = shelf->next)
         return_empty_segments(a, shelf);

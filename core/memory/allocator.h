@@ -65,7 +65,6 @@ dbo_status dbo_allocator_record_stream(dbo_allocator *allocator, dbo_block *bloc
 
 uint64_t dbo_block_address(const dbo_block *block);
 uint64_t dbo_block_bytes(const dbo_block *block);
-dbo_stream dbo_block_stream(const dbo_block *block);
 
 /* A pool for the memory of one graph, or of several that never run at the same time. */
 dbo_status dbo_allocator_create_pool(dbo_allocator *allocator, dbo_pool *out, dbo_error *err);
@@ -76,11 +75,6 @@ void dbo_allocator_leave_pool(dbo_allocator *allocator);
  * these is freed. */
 dbo_status dbo_allocator_release_pool(dbo_allocator *allocator, dbo_pool pool, dbo_error *err);
 
-/* Takes up blocks whose other streams are done; alloc does so by itself. Nothing in a capture. */
-dbo_status dbo_allocator_poll(dbo_allocator *allocator, dbo_error *err);
-/* Returns the general pool's segments without a block in use or waiting to the device. Nothing in a
- * capture. */
-dbo_status dbo_allocator_trim(dbo_allocator *allocator, dbo_error *err);
 void dbo_allocator_get_stats(const dbo_allocator *allocator, dbo_allocator_stats *out);
 /* Device memory that a pool holds. */
 uint64_t dbo_allocator_pool_bytes(const dbo_allocator *allocator, dbo_pool pool);

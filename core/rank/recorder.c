@@ -17,16 +17,6 @@ struct dbo_recorder_tap {
     uint16_t rank;
 };
 
-const char *dbo_call_name(dbo_call_kind kind)
-{
-    static const char *const names[] = {
-#define DBO_CALL_NAME(kind, number, other) #kind,
-        DBO_CALL_MAP(DBO_CALL_NAME)
-#undef DBO_CALL_NAME
-    };
-    return (unsigned)kind < DBO_CALL_COUNT ? names[kind] : "?";
-}
-
 /* ---- noting ---- */
 
 static bool grow(dbo_recorder *r)

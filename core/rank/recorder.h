@@ -24,47 +24,40 @@
 
 #include "core/seam/seam.h"
 
-/* X(kind, what `number` is, what `other` is) */
-#define DBO_CALL_MAP(X)                                                     \
-    X(STREAM_CREATE, "the new stream", "")                                  \
-    X(EVENT_CREATE, "the new event", "")                                    \
-    X(EVENT_DESTROY, "event", "")                                           \
-    X(RECORD, "event", "")                                                  \
-    X(WAIT, "event", "")                                                    \
-    X(LAUNCH, "", "")                                                       \
-    X(EVENT_QUERY, "event", "1 when it was done")                           \
-    X(HOST_WAIT, "event", "")                                               \
-    X(COMPUTE_SMS, "SMs", "")                                               \
-    X(ALLOC, "space", "")                                                   \
-    X(FREE, "", "")                                                         \
-    X(CAPTURE_BEGIN, "", "")                                                \
-    X(CAPTURE_END, "the new graph", "")                                     \
-    X(CAPTURE_ABANDON, "", "")                                              \
-    X(REPLAY, "graph", "step")                                              \
-    X(GRAPH_DESTROY, "graph", "")                                           \
-    X(A2A_SMS, "effective SMs", "")                                         \
-    X(POST, "the new handle", "previous event")                             \
-    X(COUNTS, "handle", "")                                                 \
-    X(FINISH, "handle", "")                                                 \
-    X(ABORT, "", "")                                                        \
-    X(EXCHANGE, "sequence, lower 32 bits", "rows")                          \
-    X(BARRIER, "", "")                                                      \
-    X(TURN, "dbo_turn_event", "its argument")                               \
-    X(STEP, "dbo_mark_kind", "step")                                        \
-    X(BUFFER_TAKE, "buffer", "1 when it is filled, 2 when it is a graph's") \
-    X(BUFFER_DROP, "buffer", "")                                            \
-    X(BUFFER_USE, "buffer", "")
-
+/* What a call is; after it, what `number` and `other` of a dbo_call are, if anything. */
 typedef enum dbo_call_kind {
-#define DBO_CALL_ENUM(kind, number, other) DBO_CALL_##kind,
-    DBO_CALL_MAP(DBO_CALL_ENUM)
-#undef DBO_CALL_ENUM
-        DBO_CALL_COUNT
+    DBO_CALL_STREAM_CREATE, /* the new stream */
+    DBO_CALL_EVENT_CREATE,  /* the new event */
+    DBO_CALL_EVENT_DESTROY, /* event */
+    DBO_CALL_RECORD,        /* event */
+    DBO_CALL_WAIT,          /* event */
+    DBO_CALL_LAUNCH,
+    DBO_CALL_EVENT_QUERY, /* event; other: 1 when it was done */
+    DBO_CALL_HOST_WAIT,   /* event */
+    DBO_CALL_COMPUTE_SMS, /* SMs */
+    DBO_CALL_ALLOC,       /* space */
+    DBO_CALL_FREE,
+    DBO_CALL_CAPTURE_BEGIN,
+    DBO_CALL_CAPTURE_END, /* the new graph */
+    DBO_CALL_CAPTURE_ABANDON,
+    DBO_CALL_REPLAY,        /* graph; other: step */
+    DBO_CALL_GRAPH_DESTROY, /* graph */
+    DBO_CALL_A2A_SMS,       /* effective SMs */
+    DBO_CALL_POST,          /* the new handle; other: previous event */
+    DBO_CALL_COUNTS,        /* handle */
+    DBO_CALL_FINISH,        /* handle */
+    DBO_CALL_ABORT,
+    DBO_CALL_EXCHANGE, /* sequence, lower 32 bits; other: rows */
+    DBO_CALL_BARRIER,
+    DBO_CALL_TURN,        /* dbo_turn_event; other: its argument */
+    DBO_CALL_STEP,        /* dbo_mark_kind; other: step */
+    DBO_CALL_BUFFER_TAKE, /* buffer; other: 1 when it is filled, 2 when it is a graph's */
+    DBO_CALL_BUFFER_DROP, /* buffer */
+    DBO_CALL_BUFFER_USE,  /* buffer */
+    DBO_CALL_COUNT
 } dbo_call_kind;
 
 _Static_assert(DBO_CALL_COUNT <= 32, "a bit a kind");
-
-const char *dbo_call_name(dbo_call_kind kind); /* "HOST_WAIT"; "?" when unknown */
 
 #define DBO_CALL_OPEN UINT8_MAX /* status of a call that has not returned */
 

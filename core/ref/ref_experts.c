@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-void dbo_ref_row(const void *rows, const float *scales, uint64_t r, uint32_t hidden, float *x)
+/* Row `r` of rows (., H), dequantised if it has scales (., H/128): x (H). */
+static void row_at(const void *rows, const float *scales, uint64_t r, uint32_t hidden, float *x)
 {
     uint32_t groups = (hidden + DBO_FP8_GROUP - 1) / DBO_FP8_GROUP;
     if (scales)
@@ -46,7 +47,7 @@ void dbo_ref_experts_ht(const dbo_ref_model *model, const dbo_ref_layer *layer, 
     for (uint64_t pair = 0; pair < num_rows * topk; pair++) {
         if (ids[pair] < 0 || ids[pair] >= (int64_t)local)
             continue;
-        dbo_ref_row(rows, scales, pair / topk, hidden, x);
+        row_at(rows, scales, pair / topk, hidden, x);
         through(model, layer, (uint64_t)rank * local + (uint64_t)ids[pair], x, out + pair * hidden);
     }
 }
@@ -77,7 +78,7 @@ void dbo_ref_experts_ll(const dbo_ref_model *model, const dbo_ref_layer *layer, 
         uint64_t count = counts[e] > 0 ? (uint64_t)counts[e] : 0;
         for (uint64_t i = 0; i < count && i < rows_each; i++) {
             uint64_t r = e * rows_each + i;
-            dbo_ref_row(rows, scales, r, hidden, x);
+            row_at(rows, scales, r, hidden, x);
             through(model, layer, (uint64_t)rank * local + e, x, out + r * hidden);
         }
     }

@@ -8,9 +8,6 @@
 
 #include "core/ref/ref_model.h"
 
-/* Row `r` of rows (., H), dequantised if it has scales (., H/128): x (H). */
-void dbo_ref_row(const void *rows, const float *scales, uint64_t r, uint32_t hidden, float *x);
-
 /* down * (silu(gate * x) * (up * x)): x (H) -> out (H); gate_up (2 I, H): gate, then up. */
 void dbo_ref_gated(const float *gate_up, const float *down, uint32_t hidden, uint32_t inter,
                    const float *x, float *out);

@@ -101,7 +101,8 @@ static dbo_status refuse(const dbo_model_spec *spec, const char *why, dbo_error 
                     "model %s cannot be computed here: %s", spec->name, why);
 }
 
-dbo_status dbo_ref_model_check(const dbo_model_spec *spec, dbo_error *err)
+/* The restrictions of ref_model.h. */
+static dbo_status check_spec(const dbo_model_spec *spec, dbo_error *err)
 {
     DBO_TRY(dbo_model_spec_check(spec, err));
     if (spec->attention == DBO_ATTENTION_LINEAR)
@@ -124,7 +125,7 @@ dbo_status dbo_ref_model_check(const dbo_model_spec *spec, dbo_error *err)
 dbo_ref_model *dbo_ref_model_create(const dbo_model_spec *spec, uint32_t num_layers, uint64_t seed,
                                     dbo_error *err)
 {
-    if (dbo_ref_model_check(spec, err) != DBO_OK)
+    if (check_spec(spec, err) != DBO_OK)
         return NULL;
     drawer d = {.at = NULL};
     dbo_ref_model *model = calloc(1, sizeof *model);

@@ -43,9 +43,6 @@ typedef struct dbo_ref_model {
     float *storage;
 } dbo_ref_model;
 
-/* The restrictions above. */
-dbo_status dbo_ref_model_check(const dbo_model_spec *spec, dbo_error *err);
-
 /* Copies the spec. NULL with *err on failure. */
 dbo_ref_model *dbo_ref_model_create(const dbo_model_spec *spec, uint32_t num_layers, uint64_t seed,
                                     dbo_error *err);

@@ -4,13 +4,13 @@
 #include <string.h>
 
 typedef struct kind_row {
-    const char *name, *what;
+    const char *name;
     dbo_op_class class_;
 } kind_row;
 
 static const kind_row kinds[DBO_KIND_COUNT] = {
 #define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_what) \
-    [DBO_KIND_##enumerator] = {kind_name, kind_what, DBO_CLASS_##kind_class},
+    [DBO_KIND_##enumerator] = {kind_name, DBO_CLASS_##kind_class},
 #include "core/seam/ops.def"
 #undef DBO_OP_KIND
 };
@@ -20,11 +20,6 @@ _Static_assert(DBO_KIND_COUNT <= (1 << DBO_OP_KIND_BITS), "a kind must fit into 
 const char *dbo_op_kind_name(dbo_op_kind kind)
 {
     return kinds[kind].name;
-}
-
-const char *dbo_op_kind_what(dbo_op_kind kind)
-{
-    return kinds[kind].what;
 }
 
 dbo_op_class dbo_op_kind_class(dbo_op_kind kind)

@@ -27,9 +27,8 @@ typedef enum dbo_op_kind {
 
 typedef enum dbo_op_class { DBO_CLASS_COMPUTE, DBO_CLASS_COMM, DBO_CLASS_COPY } dbo_op_class;
 
-/* Name ("A0"), one line of explanation and class of a kind; kind < DBO_KIND_COUNT. */
+/* Name ("A0") and class of a kind; kind < DBO_KIND_COUNT. */
 const char *dbo_op_kind_name(dbo_op_kind kind);
-const char *dbo_op_kind_what(dbo_op_kind kind);
 dbo_op_class dbo_op_kind_class(dbo_op_kind kind);
 /* The kind of a name, or DBO_KIND_COUNT. Also takes the short names S, D, C and REDUCE. */
 dbo_op_kind dbo_op_kind_of_name(const char *name);

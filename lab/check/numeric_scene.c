@@ -8,7 +8,9 @@
 
 /* ---- the model ---- */
 
-void dbo_small_model(const dbo_model_spec *like, uint32_t num_ranks, dbo_model_spec *out)
+/* A model of the same form (attention, dense layers, shared expert, formats of rows) that is small
+ * enough to compute on `num_ranks` ranks. */
+static void small_model(const dbo_model_spec *like, uint32_t num_ranks, dbo_model_spec *out)
 {
     bool mla = like->attention == DBO_ATTENTION_MLA;
     dbo_model_spec_init(out);
@@ -48,7 +50,7 @@ static void model_of_fixed(const dbo_experiment *e, uint32_t num_ranks, dbo_mode
     bool early = e->config.all2all_backend == DBO_BACKEND_HT;
     like.weight_dtype = quantises ? DBO_FP8 : DBO_BF16;
     like.dispatch_dtype = quantises && early ? DBO_FP8 : DBO_BF16;
-    dbo_small_model(&like, num_ranks, out);
+    small_model(&like, num_ranks, out);
 }
 
 /* ---- the requests ---- */
@@ -210,7 +212,7 @@ static void set_costs(dbo_numeric_scene *s, const dbo_experiment *e)
         model_of_fixed(e, num_ranks, &s->model);
     } else {
         s->job.cost_model = &e->model;
-        dbo_small_model(&e->model, num_ranks, &s->model);
+        small_model(&e->model, num_ranks, &s->model);
     }
     s->job.hardware = &s->hardware;
     s->job.model = &s->model;

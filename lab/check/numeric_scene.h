@@ -42,8 +42,4 @@ dbo_status dbo_numeric_scene_init(dbo_numeric_scene *scene, const dbo_experiment
                                   uint32_t num_steps, dbo_error *err);
 void dbo_numeric_scene_fini(dbo_numeric_scene *scene); /* of a zeroed one is fine */
 
-/* A model of the same form (attention, dense layers, shared expert, formats of rows) that is small
- * enough to compute on `num_ranks` ranks. */
-void dbo_small_model(const dbo_model_spec *like, uint32_t num_ranks, dbo_model_spec *out);
-
 #endif

@@ -288,18 +288,12 @@ void dbo_json_put_double(dbo_json_writer *w, double value)
     put_plain(w, text);
 }
 
-void dbo_json_put_string_n(dbo_json_writer *w, const char *bytes, size_t length)
-{
-    if (begin_value(w))
-        put_quoted(w, bytes, length);
-}
-
 void dbo_json_put_string(dbo_json_writer *w, const char *value)
 {
     if (value == NULL)
         dbo_json_put_null(w);
-    else
-        dbo_json_put_string_n(w, value, strlen(value));
+    else if (begin_value(w))
+        put_quoted(w, value, strlen(value));
 }
 
 void dbo_json_member_null(dbo_json_writer *w, const char *key)

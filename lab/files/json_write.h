@@ -92,7 +92,6 @@ void dbo_json_put_bool(dbo_json_writer *w, bool value);
 void dbo_json_put_int(dbo_json_writer *w, int64_t value);
 void dbo_json_put_double(dbo_json_writer *w, double value);
 void dbo_json_put_string(dbo_json_writer *w, const char *value); /* NULL prints null */
-void dbo_json_put_string_n(dbo_json_writer *w, const char *bytes, size_t length);
 
 /* Key and value in one call. */
 void dbo_json_member_null(dbo_json_writer *w, const char *key);

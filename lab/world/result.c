@@ -188,7 +188,8 @@ static void visit_experiment(sink to, const dbo_experiment *experiment)
 }
 
 /* A schedule that is not a whole layer is not faster than one that is. */
-dbo_quantity dbo_result_speedup(const dbo_result *result)
+/* Absent unless split and a whole layer. */
+static dbo_quantity speedup_of(const dbo_result *result)
 {
     if (result->on && result->experiment->incomplete[0])
         return (dbo_quantity){0};
@@ -201,7 +202,7 @@ void dbo_result_visit(const dbo_result *result, const dbo_result_sink *to)
     visit_experiment(to, result->experiment);
     put_integer(to, "rank", result->rank);
     visit_metrics(to, result->on ? result->on : result->off);
-    put_quantity(to, "speedup", dbo_result_speedup(result), DBO_UNIT_TIMES, "speed-up");
+    put_quantity(to, "speedup", speedup_of(result), DBO_UNIT_TIMES, "speed-up");
     put_bool(to, "schedule_complete", !result->experiment->incomplete[0]);
     visit_split_cost(to, result->split_cost);
     visit_decision(to, result->decision);

@@ -85,7 +85,4 @@ void dbo_result_visit(const dbo_result *result, const dbo_result_sink *sink);
 /* The sink that writes JSON: one object; the caller begins and finishes the writer. */
 void dbo_result_json(const dbo_result *result, dbo_json_writer *out);
 
-/* Absent unless split and a whole layer. */
-dbo_quantity dbo_result_speedup(const dbo_result *result);
-
 #endif

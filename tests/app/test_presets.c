@@ -269,11 +269,8 @@ static void inconsistent_models_are_refused(void **state)
 static void kinds_of_operations(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < DBO_KIND_COUNT; i++) {
-        dbo_op_kind op = (dbo_op_kind)i;
-        assert_int_equal(dbo_op_kind_of_name(dbo_op_kind_name(op)), op);
-        assert_true(strlen(dbo_op_kind_what(op)) > 5);
-    }
+    for (uint32_t i = 0; i < DBO_KIND_COUNT; i++)
+        assert_int_equal(dbo_op_kind_of_name(dbo_op_kind_name((dbo_op_kind)i)), i);
     assert_int_equal(dbo_op_kind_of_name("S"), DBO_KIND_SHARED);
     assert_int_equal(dbo_op_kind_of_name("D"), DBO_KIND_DISPATCH);
     assert_int_equal(dbo_op_kind_of_name("C"), DBO_KIND_COMBINE);

@@ -112,26 +112,6 @@ static void test_overflow_is_refused(void **state)
     dbo_arena_fini(&arena);
 }
 
-static void test_limit(void **state)
-{
-    (void)state;
-    dbo_arena arena;
-    dbo_arena_init(&arena, 1000);
-    dbo_arena_set_limit(&arena, 2500);
-    assert_null(dbo_arena_alloc(&arena, 3000));
-    int got = 0;
-    while (dbo_arena_alloc_aligned(&arena, 100, 1))
-        got++;
-    assert_int_equal(got, 20); /* two chunks of 1000; a third would pass 2500 */
-    assert_int_equal(arena.held_bytes, 2000);
-    assert_null(dbo_arena_alloc_aligned(&arena, 500, 1));
-    dbo_arena_set_limit(&arena, SIZE_MAX);
-    assert_non_null(dbo_arena_alloc(&arena, 3000));
-    dbo_arena_fini(&arena);
-    dbo_arena_set_limit(&arena, 0);
-    assert_null(dbo_arena_alloc(&arena, 1));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,7 +119,6 @@ int main(void)
         cmocka_unit_test(test_reset_keeps_chunks),
         cmocka_unit_test(test_zeroed_and_copies),
         cmocka_unit_test(test_overflow_is_refused),
-        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

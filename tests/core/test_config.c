@@ -2,6 +2,7 @@
  */
 #include "core/decide/batch.h"
 #include "core/decide/config.h"
+#include "core/decide/vote.h"
 #include "core/seam/op.h"
 
 #include <setjmp.h>
@@ -44,12 +45,25 @@ static void enable_dbo_overrides_ubatch_size(void **state)
     assert_int_equal(dbo_config_num_ubatches(&config), 4);
     config.enable_dbo = true;
     assert_int_equal(dbo_config_num_ubatches(&config), 2);
-    assert_true(dbo_config_reaches_threshold(&config, 32, true));
-    assert_false(dbo_config_reaches_threshold(&config, 31, true));
-    assert_false(dbo_config_reaches_threshold(&config, 511, false));
-    config.enable_dbo = false;
-    config.ubatch_size = 0;
-    assert_false(dbo_config_reaches_threshold(&config, 5000, true));
+}
+
+static bool reaches(const dbo_config *config, int32_t num_tokens, bool uniform_decode)
+{
+    dbo_vote_rules rules;
+    dbo_vote_rules_from_config(&rules, config, true, false);
+    return dbo_vote_reaches_threshold(&rules, num_tokens, uniform_decode);
+}
+
+static void decode_and_prefill_have_thresholds(void **state)
+{
+    (void)state;
+    dbo_config config;
+    dbo_config_init(&config);
+    config.enable_dbo = true;
+    assert_true(reaches(&config, 32, true));
+    assert_false(reaches(&config, 31, true));
+    assert_true(reaches(&config, 512, false));
+    assert_false(reaches(&config, 511, false));
 }
 
 static void refuse(const dbo_config *config, const char *key)
@@ -204,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_valid_and_off),
         cmocka_unit_test(enable_dbo_overrides_ubatch_size),
+        cmocka_unit_test(decode_and_prefill_have_thresholds),
         cmocka_unit_test(ubatches_that_cannot_be_are_refused),
         cmocka_unit_test(combinations_that_cannot_work_are_refused),
         cmocka_unit_test(a_batch_sums_its_requests),

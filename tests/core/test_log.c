@@ -122,7 +122,6 @@ static void test_long_lines_and_names(void **state)
     DBO_LOG(&log, A2A, ERROR, "%*d", 3 * DBO_LOG_LINE_BYTES, 1);
     assert_int_equal(strlen(to.line), DBO_LOG_LINE_BYTES - 1);
     assert_string_equal(dbo_log_subsystem_name(DBO_LOG_A2A), "a2a");
-    assert_string_equal(dbo_log_subsystem_text(DBO_LOG_SIM), "the simulator");
     assert_string_equal(dbo_log_level_name(DBO_LOG_LEVEL_OFF), "off");
     assert_string_equal(dbo_log_level_name((dbo_log_level)77), "unknown");
     assert_string_equal(dbo_log_subsystem_name(DBO_LOG_SUBSYSTEM_COUNT), "unknown");

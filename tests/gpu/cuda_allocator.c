@@ -86,7 +86,7 @@ static dbo_status capture_run(gpu_machine *m, dbo_allocator *a, test_line *line,
     DBO_TRY(next_address(a, compute, &during, err));
     SEAM_TRY(seam->graph->end(seam->graph_self, &graph));
     SEAM_TRY(seam->graph->replay(seam->graph_self, graph, compute, 0));
-    DBO_TRY(dbo_allocator_poll(a, err)); /* records the put-off event */
+    DBO_TRY(next_address(a, comm, &after, err)); /* records the put-off event */
     DBO_TRY(gpu_sync(err));
     DBO_TRY(next_address(a, compute, &after, err));
     dbo_allocator_leave_pool(a);

@@ -24,7 +24,8 @@ void dbo_tj_text(dbo_tj_writer *w, const char *key, const char *text)
     fputc('"', w->file);
 }
 
-void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns)
+/* ,"key":us with three decimals */
+static void put_us(dbo_tj_writer *w, const char *key, int64_t ns)
 {
     uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
     fprintf(w->file, ",\"%s\":%s%" PRIu64 ".%03u", key, ns < 0 ? "-" : "", size / 1000,
@@ -39,7 +40,7 @@ int64_t dbo_tj_cut(const dbo_tj_writer *w, int64_t ns)
 
 void dbo_tj_duration(dbo_tj_writer *w, int64_t start_ns, int64_t end_ns)
 {
-    dbo_tj_us(w, "dur", dbo_tj_cut(w, end_ns) - dbo_tj_cut(w, start_ns));
+    put_us(w, "dur", dbo_tj_cut(w, end_ns) - dbo_tj_cut(w, start_ns));
 }
 
 void dbo_tj_open(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns)
@@ -48,7 +49,7 @@ void dbo_tj_open(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, i
     w->has_events = true;
     put_text(w, name);
     fprintf(w->file, "\",\"ph\":\"%c\",\"pid\":%u,\"tid\":%u", phase, w->pid, tid);
-    dbo_tj_us(w, "ts", dbo_tj_cut(w, ns) - w->run->start_ns);
+    put_us(w, "ts", dbo_tj_cut(w, ns) - w->run->start_ns);
 }
 
 void dbo_tj_close(dbo_tj_writer *w)

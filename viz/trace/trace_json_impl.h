@@ -77,8 +77,6 @@ typedef struct dbo_tj_writer {
  * the window. */
 void dbo_tj_open(dbo_tj_writer *w, const char *name, char phase, uint32_t tid, int64_t ns);
 void dbo_tj_close(dbo_tj_writer *w);
-/* ,"key":us with three decimals */
-void dbo_tj_us(dbo_tj_writer *w, const char *key, int64_t ns);
 /* A time, or the end of the window that it lies beyond. */
 int64_t dbo_tj_cut(const dbo_tj_writer *w, int64_t ns);
 /* "key":"text" */

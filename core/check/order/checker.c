@@ -12,7 +12,7 @@
 
 /* ---- names, buffers ---- */
 
-const char *dbo_check_intern(dbo_checker *checker, const char *text)
+static const char *intern(dbo_checker *checker, const char *text)
 {
     const char *copy = dbo_arena_copy_string(&checker->names, text);
     checker->failed = checker->failed || !copy;
@@ -54,7 +54,7 @@ static void take_buffer(check_rank *rank, const dbo_call *call)
     if (!b || (lent && b->tenancy))
         return; /* a graph's output is what its capture left there */
     if (call->what && strcmp(b->name, call->what) != 0)
-        b->name = dbo_check_intern(rank->checker, call->what);
+        b->name = intern(rank->checker, call->what);
     uint32_t pool = lent ? LENT_POOL : call->stream + (rank->capturing ? CAPTURE_POOL : 0);
     begin_tenancy(rank, call->number, pool, call->bytes, (call->other & 1u) != 0);
 }
@@ -279,8 +279,7 @@ static void replay_graph(check_rank *rank, const dbo_call *call)
 static void name_stream(check_rank *rank, const dbo_call *call)
 {
     if (call->number < DBO_CLOCK_STREAMS)
-        rank->stream_names[call->number] =
-            dbo_check_intern(rank->checker, call->what ? call->what : "?");
+        rank->stream_names[call->number] = intern(rank->checker, call->what ? call->what : "?");
     else
         rank->checker->too_many_streams = true;
 }
@@ -443,7 +442,7 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
         if (!b)
             return dbo_fail_memory(err, "a checker");
         if (o->buffers[i].name)
-            b->name = dbo_check_intern(rank->checker, o->buffers[i].name);
+            b->name = intern(rank->checker, o->buffers[i].name);
         b->read_only = o->buffers[i].read_only;
         b->write_once = o->buffers[i].write_once;
         b->block = o->buffers[i].block;

@@ -143,7 +143,6 @@ struct dbo_checker {
 };
 
 /* checker.c */
-const char *dbo_check_intern(dbo_checker *checker, const char *text);
 check_buffer *dbo_check_buffer_at(check_rank *rank, uint32_t buffer);
 /* Notes the accesses of an op at (dim, tick). */
 void dbo_check_reads(check_rank *rank, const dbo_call *call, uint32_t dim, uint32_t tick,
@@ -185,6 +184,5 @@ void dbo_check_no_memory(check_rank *rank, const check_buffer *buffer, dbo_op_id
 /* A finding of this rank about an op. */
 dbo_finding dbo_check_finding_at(const check_rank *rank, dbo_finding_kind kind, dbo_op_id id);
 void dbo_check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t size);
-const char *dbo_check_stream_name(const check_rank *rank, uint32_t dim);
 
 #endif

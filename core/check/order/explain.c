@@ -12,7 +12,7 @@ void dbo_check_op_text(const check_rank *rank, dbo_op_id id, char *out, size_t s
         dbo_finding_op_text(id, out, size);
 }
 
-const char *dbo_check_stream_name(const check_rank *rank, uint32_t dim)
+static const char *stream_name(const check_rank *rank, uint32_t dim)
 {
     if (dim >= DBO_CLOCK_STREAMS)
         return "the network";
@@ -59,9 +59,8 @@ static void name_edge(const check_rank *rank, const dbo_touch *first, const dbo_
         return;
     }
     snprintf(f->missing_edge, sizeof f->missing_edge,
-             "record on %s after %s%s, wait on %s before %s", dbo_check_stream_name(rank, dim),
-             finish, a,
-             second->dim < DBO_CLOCK_STREAMS ? dbo_check_stream_name(rank, second->dim)
+             "record on %s after %s%s, wait on %s before %s", stream_name(rank, dim), finish, a,
+             second->dim < DBO_CLOCK_STREAMS ? stream_name(rank, second->dim)
                                              : "the stream of its post",
              b);
     snprintf(f->fix, sizeof f->fix, "Let %s wait for an event that is recorded after %s%s.", b,
@@ -80,8 +79,7 @@ static void explain_race(check_rank *rank, const dbo_conflict *c, dbo_finding *f
     else
         snprintf(f->what, sizeof f->what,
                  "%s (%s) and %s (%s) touch %s in no order, and one of them writes it", a,
-                 dbo_check_stream_name(rank, c->first->dim), b,
-                 dbo_check_stream_name(rank, c->second->dim), f->buffer);
+                 stream_name(rank, c->first->dim), b, stream_name(rank, c->second->dim), f->buffer);
     name_edge(rank, c->first, c->second, f);
 }
 
@@ -89,7 +87,7 @@ static void explain_reuse(check_rank *rank, const dbo_conflict *c, dbo_finding *
 {
     char a[64], b[64];
     const char *old = c->first->buffer ? c->first->buffer : "?";
-    const char *stream = dbo_check_stream_name(rank, c->first->dim);
+    const char *stream = stream_name(rank, c->first->dim);
     f->kind = DBO_FINDING_USE_AFTER_FREE;
     dbo_check_op_text(rank, c->first->id, a, sizeof a);
     dbo_check_op_text(rank, c->second->id, b, sizeof b);

@@ -90,7 +90,7 @@ typedef struct dbo_protocol_options {
 /* One step of a counterexample, and what stands afterwards. */
 typedef struct dbo_protocol_step {
     uint8_t thread; /* ubatch; num_ubatches: the runner */
-    uint8_t place;  /* what it did: dbo_protocol_place_function, _words */
+    uint8_t place;  /* what it did; dbo_protocol_print says it in words */
     uint8_t code;   /* of its program, when it ran one; else DBO_PROTOCOL_NOBODY */
     bool spurious;  /* woke without a signal */
     bool aborted;
@@ -129,10 +129,6 @@ void dbo_protocol_result_fini(dbo_protocol_result *result); /* of a zeroed one i
  * explanation; or that there is none. Then what was explored. */
 void dbo_protocol_print(const dbo_protocol_options *options, const dbo_protocol_result *result,
                         dbo_strbuf *out);
-/* Of a step: the function of core/turn/executor_thread.c or core/rank/ubatch.c, and what it does
- * there. */
-const char *dbo_protocol_place_function(uint8_t place);
-const char *dbo_protocol_place_words(uint8_t place);
 const char *dbo_protocol_finding_name(dbo_protocol_finding finding);
 const char *dbo_protocol_finding_text(dbo_protocol_finding finding);
 

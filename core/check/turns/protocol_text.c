@@ -27,12 +27,14 @@ static const char *const codes[] = {
 #undef CODE_TEXT
 };
 
-const char *dbo_protocol_place_function(uint8_t place)
+/* Of a step: the function of core/turn/executor_thread.c or core/rank/ubatch.c, and what it does
+ * there. */
+static const char *place_function(uint8_t place)
 {
     return place < AT_COUNT ? places[place].function : "?";
 }
 
-const char *dbo_protocol_place_words(uint8_t place)
+static const char *place_words(uint8_t place)
 {
     return place < AT_COUNT ? places[place].words : "?";
 }
@@ -179,7 +181,7 @@ static const char *words_of(const dbo_protocol_options *o, const dbo_protocol_st
         if (aborts)
             return "begins to wait; all wait: deadlock";
         return o->rules.clears_late ? "clears its event, begins to wait" : "begins to wait";
-    default: return dbo_protocol_place_words(step->place);
+    default: return place_words(step->place);
     }
 }
 
@@ -190,8 +192,8 @@ static void print_step(dbo_strbuf *out, const dbo_protocol_options *o, const dbo
     const dbo_protocol_step *step = &all[index];
     bool aborts = step->aborted && (index == 0 || !step[-1].aborted);
     dbo_strbuf_printf(out, "%4u  %-8s  %-27s  %-40s", index + 1,
-                      thread_name(o, step->thread, name, sizeof name),
-                      dbo_protocol_place_function(step->place), words_of(o, step, aborts));
+                      thread_name(o, step->thread, name, sizeof name), place_function(step->place),
+                      words_of(o, step, aborts));
     print_set(out, o, "lock", step->lock == DBO_PROTOCOL_NOBODY ? 0 : 1u << step->lock);
     print_set(out, o, "event", step->event);
     print_set(out, o, "asleep", step->asleep);
