@@ -78,11 +78,9 @@ static dbo_status check(const dbo_cli *cli, const check_arguments *arguments,
                                                .op_text = dbo_program_file_op_text,
                                                .op_text_self = file,
                                                .cancelled = dbo_cli_interrupted};
-    uint32_t orders = 0;
-    DBO_TRY(dbo_check_program(&file->program, &options, findings, &orders, err));
+    DBO_TRY(dbo_check_program(&file->program, &options, findings, err));
     if (arguments->json->path)
-        DBO_TRY(dbo_findings_write(findings,
-                                   &(dbo_findings_scope){.orders = orders, .names = names},
+        DBO_TRY(dbo_findings_write(findings, &(dbo_findings_scope){.orders = 1, .names = names},
                                    &arguments->json->file, err));
     return print(cli, arguments, &file->program, findings, err);
 }

@@ -15,69 +15,46 @@
 
 #define LAYERS 3u
 
-typedef struct stack { /* embedding, a dense layer, layers with experts */
-    dbo_layer_costs costs[4];
-    dbo_program programs[LAYERS + 2];
-    const dbo_program *sequence[LAYERS + 2];
-    uint32_t count;
-} stack;
-
-static void append(stack *s, dbo_builder_fn build, const dbo_build_options *options)
-{
-    dbo_error err = {0};
-    if (build(s->costs, options, &s->programs[s->count], &err) != DBO_OK)
-        fail_msg("%s", err.message);
-    s->sequence[s->count] = &s->programs[s->count];
-    s->count++;
-}
-
-/* `without`: kinds of ops that the layers lack, by bit. */
-static void build(stack *s, dbo_builder_fn layer, const dbo_build_options *options,
+/* `without`: kinds of ops that the layer lacks, by bit. */
+static void build(dbo_program *p, dbo_builder_fn layer, const dbo_build_options *options,
                   uint32_t without, bool quant_late)
 {
+    static dbo_layer_costs costs[4];
     int64_t ns[DBO_KIND_COUNT];
-    memset(s, 0, sizeof *s);
+    dbo_error err = {0};
+    memset(costs, 0, sizeof costs);
     for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++)
         ns[kind] = without >> kind & 1u ? -1 : 100;
     for (uint32_t u = 0; u < 4; u++) {
-        dbo_layer_costs_fixed(ns, 0, &s->costs[u]);
-        s->costs[u].quant_late = quant_late;
+        dbo_layer_costs_fixed(ns, 0, &costs[u]);
+        costs[u].quant_late = quant_late;
     }
-    append(s, dbo_build_embed, options);
-    append(s, dbo_build_dense, options);
-    for (uint32_t i = 0; i < LAYERS; i++)
-        append(s, layer, options);
-}
-
-static void unbuild(stack *s)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        dbo_program_fini(&s->programs[i]);
-}
-
-static void check(stack *s, dbo_findings *findings)
-{
-    dbo_error err = {0};
-    uint32_t orders = 0;
-    dbo_findings_init(findings);
-    if (dbo_check_sequence(s->sequence, s->count, NULL, findings, &orders, &err) != DBO_OK)
+    if (layer(costs, options, p, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    assert_int_equal(orders, 1);
+}
+
+static void check(const dbo_program *p, dbo_findings *findings)
+{
+    const dbo_check_program_options options = {.layers = LAYERS};
+    dbo_error err = {0};
+    dbo_findings_init(findings);
+    if (dbo_check_program(p, &options, findings, &err) != DBO_OK)
+        fail_msg("%s", err.message);
 }
 
 static void must_be_right(dbo_builder_fn layer, const dbo_build_options *options, uint32_t without,
                           bool quant_late)
 {
-    stack s;
+    dbo_program p;
     dbo_findings findings;
-    build(&s, layer, options, without, quant_late);
-    check(&s, &findings);
+    build(&p, layer, options, without, quant_late);
+    check(&p, &findings);
     for (uint32_t i = 0; i < findings.count; i++)
-        printf("%s N=%u: %s: %s\n", s.programs[s.count - 1].name, options->num_ubatches,
+        printf("%s N=%u: %s: %s\n", p.name, options->num_ubatches,
                dbo_finding_kind_name(findings.items[i].kind), findings.items[i].what);
     assert_int_equal(findings.count, 0);
     dbo_findings_fini(&findings);
-    unbuild(&s);
+    dbo_program_fini(&p);
 }
 
 #define WITHOUT(kind) (1u << DBO_KIND_##kind)
@@ -110,6 +87,7 @@ static void high_throughput_is_right(void **state)
                                                .io = true};
             for_all_layers(dbo_build_ht, &options);
             for_all_layers(dbo_build_ht_prose, &options);
+            must_be_right(dbo_build_dense, &options, 0, false);
         }
 }
 
@@ -128,10 +106,10 @@ static void without_record_stream_it_is_not(void **state)
 {
     (void)state;
     const dbo_build_options options = {.num_ubatches = 2, .memory = true, .io = true};
-    stack s;
+    dbo_program p;
     dbo_findings findings;
-    build(&s, dbo_build_ht, &options, 0, false);
-    check(&s, &findings);
+    build(&p, dbo_build_ht, &options, 0, false);
+    check(&p, &findings);
     assert_true(findings.count > 0);
     bool named = false;
     for (uint32_t i = 0; i < findings.count; i++) {
@@ -143,7 +121,7 @@ static void without_record_stream_it_is_not(void **state)
     }
     assert_true(named);
     dbo_findings_fini(&findings);
-    unbuild(&s);
+    dbo_program_fini(&p);
 }
 
 /* Every wait of a schedule that orders something is missed when it goes; a layer's last one, by
@@ -153,24 +131,23 @@ static void each_wait_is_needed(void **state)
     (void)state;
     const dbo_build_options options = {
         .num_ubatches = 2, .host_sync = true, .memory = true, .record_stream = true, .io = true};
-    stack s;
-    build(&s, dbo_build_ht, &options, 0, false);
-    dbo_program *layer = &s.programs[s.count - 2];
+    dbo_program layer;
+    build(&layer, dbo_build_ht, &options, 0, false);
     uint32_t waits = 0;
-    for (uint32_t i = 0; i < layer->num_instrs[1]; i++) {
-        dbo_instr *instr = &layer->instrs[1][i], kept = *instr;
+    for (uint32_t i = 0; i < layer.num_instrs[1]; i++) {
+        dbo_instr *instr = &layer.instrs[1][i], kept = *instr;
         if (kept.code != DBO_CODE_WAIT || kept.stream != DBO_STREAM_COMPUTE)
             continue;
         dbo_findings findings;
         instr->code = DBO_CODE_SET_STREAM;
-        check(&s, &findings);
+        check(&layer, &findings);
         *instr = kept;
         waits++;
         assert_true(dbo_findings_have(&findings, DBO_FINDING_RACE));
         dbo_findings_fini(&findings);
     }
     assert_int_equal(waits, 2); /* for the dispatch, and at the layer's end */
-    unbuild(&s);
+    dbo_program_fini(&layer);
 }
 
 int main(void)

@@ -34,7 +34,7 @@ static void check(const dbo_program *program, dbo_findings *findings)
 {
     dbo_error err = {0};
     dbo_findings_init(findings);
-    if (dbo_check_program(program, NULL, findings, NULL, &err) != DBO_OK)
+    if (dbo_check_program(program, NULL, findings, &err) != DBO_OK)
         fail_msg("the checker fails: %s", err.message);
 }
 

@@ -58,9 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_again(&file.program);
     const dbo_check_program_options options = {.layers = 2};
     dbo_findings findings;
-    uint32_t orders = 0;
     dbo_findings_init(&findings);
-    status = dbo_check_program(&file.program, &options, &findings, &orders, &err);
+    status = dbo_check_program(&file.program, &options, &findings, &err);
     fuzz_check_error(status, &err);
     dbo_findings_fini(&findings);
     dbo_program_file_fini(&file);

@@ -24,7 +24,7 @@ static void executors_find_the_same(void **state)
             const dbo_check_program_options options = {.contexts = i ? DBO_CONTEXT_THREAD
                                                                      : DBO_CONTEXT_FIBER};
             dbo_findings_init(&findings[i]);
-            assert_int_equal(dbo_check_program(&mutant, &options, &findings[i], NULL, &err),
+            assert_int_equal(dbo_check_program(&mutant, &options, &findings[i], &err),
                              DBO_OK);
         }
         assert_int_equal(findings[0].count, findings[1].count);

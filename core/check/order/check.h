@@ -87,15 +87,11 @@ typedef struct dbo_check_program_options {
  * buffer without an ALLOC has memory and holds data from the start, and so has one that is freed
  * before it is allocated: a layer drops what the last one left to it. Transfers of a program that
  * never finishes one, nor has hooks, are ops of their stream. A refusal of the engine is a finding
- * of kind RULE. Returns a failure only if the program could not be looked at. *orders: how many
- * runs that took; one has every order that the program allows, as nothing in it depends on time. */
+ * of kind RULE. Returns a failure only if the program could not be looked at. The one run has every
+ * order that the program allows, as nothing in it depends on time. */
 dbo_status dbo_check_program(const dbo_program *program, const dbo_check_program_options *options,
-                             dbo_findings *out, uint32_t *orders, dbo_error *err);
+                             dbo_findings *out, dbo_error *err);
 /* Are its transfers taken as ops, as nothing finishes them? False if it has none. */
 bool dbo_check_program_has_bare_posts(const dbo_program *program);
-/* Several programs, one after the other in every ubatch; buffers by number are the same in all. */
-dbo_status dbo_check_sequence(const dbo_program *const *programs, uint32_t count,
-                              const dbo_check_program_options *options, dbo_findings *out,
-                              uint32_t *orders, dbo_error *err);
 
 #endif

@@ -10,40 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct sequence {
-    dbo_program *programs; /* copies, whose buffers are this check's */
-    uint32_t count, layers;
-    uint32_t num_buffers;
+/* The program that is being checked. */
+typedef struct subject {
+    dbo_program program; /* a copy, whose buffers are this check's */
     uint8_t *first;  /* by buffer: dbo_code of the first ALLOC or FREE in issue order, or NEITHER */
     bool *allocated; /* by buffer: it has an ALLOC or a FREE */
     uint32_t failed; /* the ubatch that failed first, or DBO_NOWHERE */
     const dbo_check_program_options *options;
-} sequence;
+} subject;
 
 #define NEITHER UINT8_MAX
 
-/* ---- what the programs are ---- */
-
-static bool has_code(const dbo_program *p, dbo_code code)
-{
-    for (uint32_t u = 0; u < p->num_ubatches; u++)
-        for (uint32_t i = 0; i < p->num_instrs[u]; i++)
-            if (p->instrs[u][i].code == code)
-                return true;
-    return false;
-}
+/* ---- what the program is ---- */
 
 static bool finishes_transfers(const dbo_program *p)
 {
-    return has_code(p, DBO_CODE_A2A_FINISH) || has_code(p, DBO_CODE_HOOK_SET) ||
-           has_code(p, DBO_CODE_HOOK_RUN);
-}
-
-static bool any_finishes_transfers(const sequence *s)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if (finishes_transfers(&s->programs[i]))
-            return true;
+    for (uint32_t u = 0; u < p->num_ubatches; u++)
+        for (uint32_t i = 0; i < p->num_instrs[u]; i++) {
+            uint8_t code = p->instrs[u][i].code;
+            if (code == DBO_CODE_A2A_FINISH || code == DBO_CODE_HOOK_SET ||
+                code == DBO_CODE_HOOK_RUN)
+                return true;
+        }
     return false;
 }
 
@@ -57,117 +45,73 @@ static bool touches_memory(const dbo_instr *instr)
     return instr->code == DBO_CODE_ALLOC || instr->code == DBO_CODE_FREE;
 }
 
-/* Where an ubatch is: a program of the sequence and an instruction of its part. */
-typedef struct place {
-    uint32_t program, instr;
-    bool ended;
-} place;
-
-/* Goes on to the next yield, or the end; notes which of ALLOC and FREE a buffer has first. */
-static void take_turn(sequence *s, uint32_t ubatch, place *at)
+/* Goes on to the next yield; notes which of ALLOC and FREE a buffer has first. False at the end. */
+static bool take_turn(subject *s, uint32_t ubatch, uint32_t *at)
 {
-    while (at->program < s->count) {
-        const dbo_program *p = &s->programs[at->program];
-        if (at->instr == p->num_instrs[ubatch]) {
-            at->program++;
-            at->instr = 0;
-            continue;
-        }
-        const dbo_instr *instr = &p->instrs[ubatch][at->instr++];
+    const dbo_program *p = &s->program;
+    while (*at < p->num_instrs[ubatch]) {
+        const dbo_instr *instr = &p->instrs[ubatch][(*at)++];
         if (touches_memory(instr) && s->first[instr->index] == NEITHER)
             s->first[instr->index] = instr->code;
         if (instr->code == DBO_CODE_YIELD && p->num_ubatches > 1)
-            return;
+            return true;
     }
-    at->ended = true;
+    return false;
 }
 
 /* Turns go round the ring until somebody would have to give one who has ended. */
-static void find_first(sequence *s)
+static void find_first(subject *s)
 {
-    place places[DBO_MAX_UBATCHES] = {0};
-    uint32_t ubatches = s->programs[0].num_ubatches;
-    memset(s->first, NEITHER, s->num_buffers);
-    for (uint32_t u = 0; !places[u].ended; u = (u + 1) % ubatches)
-        take_turn(s, u, &places[u]);
+    uint32_t at[DBO_MAX_UBATCHES] = {0}, u = 0;
+    bool ended[DBO_MAX_UBATCHES] = {false};
+    memset(s->first, NEITHER, s->program.num_buffers);
+    for (; !ended[u]; u = (u + 1) % s->program.num_ubatches)
+        ended[u] = !take_turn(s, u, &at[u]);
 }
 
 /* Notes which buffers have an ALLOC or a FREE, wherever that is: the ring may not come to it. */
-static void find_allocated(sequence *s)
+static void find_allocated(subject *s)
 {
-    for (uint32_t i = 0; i < s->count; i++)
-        for (uint32_t u = 0; u < s->programs[i].num_ubatches; u++)
-            for (uint32_t k = 0; k < s->programs[i].num_instrs[u]; k++)
-                if (touches_memory(&s->programs[i].instrs[u][k]))
-                    s->allocated[s->programs[i].instrs[u][k].index] = true;
+    for (uint32_t u = 0; u < s->program.num_ubatches; u++)
+        for (uint32_t k = 0; k < s->program.num_instrs[u]; k++)
+            if (touches_memory(&s->program.instrs[u][k]))
+                s->allocated[s->program.instrs[u][k].index] = true;
 }
 
 /* A buffer that nobody allocates is there for good, and holds data. */
-static void settle_buffer(sequence *s, uint32_t number)
+static void settle_buffer(dbo_program_buffer *b, bool allocated)
 {
-    bool workspace = false, allocated = s->allocated[number];
-    uint64_t bytes = 1;
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (number >= s->programs[i].num_buffers)
-            continue;
-        const dbo_program_buffer *b = &s->programs[i].buffers[number];
-        workspace = workspace || b->workspace;
-        bytes = b->bytes > bytes ? b->bytes : bytes;
-    }
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (number >= s->programs[i].num_buffers)
-            continue;
-        dbo_program_buffer *b = &s->programs[i].buffers[number];
-        b->bytes = bytes;
-        b->workspace = !allocated;
-        b->input = b->input || !(allocated || workspace);
-    }
+    b->bytes = b->bytes > 0 ? b->bytes : 1;
+    b->input = b->input || !(allocated || b->workspace);
+    b->workspace = !allocated;
 }
 
-static void sequence_fini(sequence *s)
+static void subject_fini(subject *s)
 {
-    for (uint32_t i = 0; s->programs && i < s->count; i++)
-        free(s->programs[i].buffers);
-    free(s->programs);
+    free(s->program.buffers);
     free(s->first);
     free(s->allocated);
 }
 
-/* Copies the programs' heads and buffers; the rest is borrowed. */
-static dbo_status sequence_init(sequence *s, const dbo_program *const *programs, uint32_t count,
-                                const dbo_check_program_options *options, dbo_error *err)
+/* Copies the program's head and buffers; the rest is borrowed. */
+static dbo_status subject_init(subject *s, const dbo_program *program,
+                               const dbo_check_program_options *options, dbo_error *err)
 {
-    *s = (sequence){.count = count,
-                    .layers = options->layers > 0 ? options->layers : 1,
-                    .failed = DBO_NOWHERE,
-                    .options = options};
-    s->programs = calloc(count + 1, sizeof *s->programs);
-    for (uint32_t i = 0; s->programs && i < count; i++) {
-        size_t bytes = programs[i]->num_buffers * sizeof *programs[i]->buffers;
-        s->programs[i] = *programs[i];
-        s->programs[i].buffers = calloc(1, bytes + 1);
-        if (!s->programs[i].buffers) {
-            s->count = i;
-            sequence_fini(s);
-            dbo_fail_memory(err, "a program's check");
-            return DBO_NO_MEMORY;
-        }
-        if (bytes > 0)
-            memcpy(s->programs[i].buffers, programs[i]->buffers, bytes);
-        if (programs[i]->num_buffers > s->num_buffers)
-            s->num_buffers = programs[i]->num_buffers;
+    size_t count = program->num_buffers;
+    *s = (subject){.program = *program, .failed = DBO_NOWHERE, .options = options};
+    s->program.buffers = calloc(count + 1, sizeof *program->buffers);
+    s->first = malloc(count + 1);
+    s->allocated = calloc(count + 1, sizeof *s->allocated);
+    if (!s->program.buffers || !s->first || !s->allocated) {
+        subject_fini(s);
+        return dbo_fail_memory(err, "a program's check");
     }
-    s->first = s->programs ? malloc(s->num_buffers + 1) : NULL;
-    s->allocated = s->first ? calloc(s->num_buffers + 1, sizeof *s->allocated) : NULL;
-    if (!s->allocated) {
-        sequence_fini(s);
-        dbo_fail_memory(err, "a program's check");
-        return DBO_NO_MEMORY;
-    }
+    if (count > 0)
+        memcpy(s->program.buffers, program->buffers, count * sizeof *program->buffers);
     find_first(s);
     find_allocated(s);
-    for (uint32_t b = 0; b < s->num_buffers; b++)
-        settle_buffer(s, b);
+    for (size_t b = 0; b < count; b++)
+        settle_buffer(&s->program.buffers[b], s->allocated[b]);
     return DBO_OK;
 }
 
@@ -175,9 +119,9 @@ static dbo_status sequence_init(sequence *s, const dbo_program *const *programs,
 
 #define SLICE_INSTRS 256u /* between looks at `cancelled` */
 
-static dbo_status run_program(dbo_rank *rank, dbo_ubatch *ubatch, const sequence *s,
-                              const dbo_program *program, uint32_t layer)
+static dbo_status run_layer(dbo_rank *rank, dbo_ubatch *ubatch, const subject *s, uint32_t layer)
 {
+    const dbo_program *program = &s->program;
     uint32_t part = ubatch ? ubatch->id : 0, count = program->num_instrs[part];
     dbo_program slice = *program;
     for (uint32_t begin = 0; begin < count; begin += SLICE_INSTRS) {
@@ -191,12 +135,11 @@ static dbo_status run_program(dbo_rank *rank, dbo_ubatch *ubatch, const sequence
     return DBO_OK;
 }
 
-static dbo_status run_part(dbo_rank *rank, dbo_ubatch *ubatch, sequence *s)
+static dbo_status run_part(dbo_rank *rank, dbo_ubatch *ubatch, subject *s)
 {
-    dbo_status status = DBO_OK;
-    for (uint32_t layer = 0; layer < s->layers && status == DBO_OK; layer++)
-        for (uint32_t i = 0; i < s->count && status == DBO_OK; i++)
-            status = run_program(rank, ubatch, s, &s->programs[i], layer * s->count + i);
+    dbo_status status = run_layer(rank, ubatch, s, 0);
+    for (uint32_t layer = 1; layer < s->options->layers && status == DBO_OK; layer++)
+        status = run_layer(rank, ubatch, s, layer);
     if (status != DBO_OK && status != DBO_ABORTED && s->failed == DBO_NOWHERE)
         s->failed = ubatch ? ubatch->id : 0;
     return status;
@@ -209,22 +152,19 @@ static dbo_status run_ubatch(dbo_ubatch *ubatch, void *arg, dbo_error *err)
                                                      : dbo_rank_fail(ubatch->rank, status, err);
 }
 
-/* What the programs free before they allocate it has been left to them, with data: a layer drops
- * the last one's output. */
-static dbo_status inherit(const sequence *s, dbo_rank *rank, dbo_error *err)
+/* What the program frees before it allocates it has been left to it, with data: a layer drops the
+ * last one's output. */
+static dbo_status inherit(const subject *s, dbo_rank *rank, dbo_error *err)
 {
-    for (uint32_t b = 0; b < s->num_buffers; b++) {
+    for (uint32_t b = 0; b < s->program.num_buffers; b++) {
         if (s->first[b] != DBO_CODE_FREE)
             continue;
-        uint32_t i = 0;
-        while (b >= s->programs[i].num_buffers)
-            i++;
-        dbo_program_buffer *buffer = &s->programs[i].buffers[b];
+        dbo_program_buffer *buffer = &s->program.buffers[b];
         const dbo_instr instr = {
             .code = DBO_CODE_ALLOC, .stream = buffer->pool, .index = (uint16_t)b};
         bool input = buffer->input;
         buffer->input = true;
-        dbo_status status = dbo_rank_alloc(rank, &s->programs[i], &instr);
+        dbo_status status = dbo_rank_alloc(rank, &s->program, &instr);
         buffer->input = input;
         if (status != DBO_OK)
             return dbo_rank_fail(rank, status, err);
@@ -232,28 +172,24 @@ static dbo_status inherit(const sequence *s, dbo_rank *rank, dbo_error *err)
     return DBO_OK;
 }
 
-/* DBO_OK also when the programs went wrong: that is in *run. */
-static dbo_status run_sequence(sequence *s, const dbo_seam *seam, dbo_context_kind contexts,
-                               dbo_error *run, dbo_checker *checker, dbo_findings *out,
-                               dbo_error *err)
+/* DBO_OK also when the program went wrong: that is in *run. */
+static dbo_status run_program(subject *s, const dbo_seam *seam, dbo_error *run,
+                              dbo_checker *checker, dbo_findings *out, dbo_error *err)
 {
-    uint32_t ubatches = s->programs[0].num_ubatches;
+    uint32_t ubatches = s->program.num_ubatches;
     dbo_rank rank = {0};
     dbo_status status;
-    DBO_TRY_GOTO(dbo_rank_init(&rank, 0, seam, contexts, ubatches, NULL, err), end);
-    for (uint32_t i = 0; i < s->count; i++)
-        DBO_TRY_GOTO(dbo_rank_fit(&rank, &s->programs[i], err), end);
+    DBO_TRY_GOTO(dbo_rank_init(&rank, 0, seam, s->options->contexts, ubatches, NULL, err), end);
+    DBO_TRY_GOTO(dbo_rank_fit(&rank, &s->program, err), end);
     DBO_TRY_GOTO(inherit(s, &rank, err), end);
-    dbo_status ran;
     if (ubatches > 1) {
-        ran = dbo_ubatches_run(&rank, ubatches, 0, run_ubatch, s, run);
+        run->status = dbo_ubatches_run(&rank, ubatches, 0, run_ubatch, s, run);
     } else {
-        ran = run_part(&rank, NULL, s);
-        if (ran != DBO_OK)
-            dbo_rank_fail(&rank, ran, run);
+        run->status = run_part(&rank, NULL, s);
+        if (run->status != DBO_OK)
+            dbo_rank_fail(&rank, run->status, run);
     }
-    run->status = ran;
-    status = dbo_checker_finish(checker, ran, run, out, err);
+    status = dbo_checker_finish(checker, run->status, run, out, err);
 end:
     dbo_rank_fini(&rank);
     return status;
@@ -265,25 +201,21 @@ static bool is_finding(dbo_status status)
 }
 
 /* Names, so that a buffer has one before it has memory; the caller frees. NULL: no memory. */
-static dbo_check_buffer *name_buffers(const sequence *s)
+static dbo_check_buffer *name_buffers(const dbo_program *program)
 {
-    dbo_check_buffer *buffers = calloc(s->num_buffers + 1, sizeof *buffers);
-    for (uint32_t b = 0; buffers && b < s->num_buffers; b++) {
-        uint32_t i = 0;
-        while (b >= s->programs[i].num_buffers)
-            i++;
-        buffers[b] = (dbo_check_buffer){.buffer = b, .name = s->programs[i].buffers[b].name};
-    }
+    dbo_check_buffer *buffers = calloc(program->num_buffers + 1, sizeof *buffers);
+    for (uint32_t b = 0; buffers && b < program->num_buffers; b++)
+        buffers[b] = (dbo_check_buffer){.buffer = b, .name = program->buffers[b].name};
     return buffers;
 }
 
-static dbo_status check_named(sequence *s, const dbo_check_buffer *buffers, dbo_findings *out,
+static dbo_status check_named(subject *s, const dbo_check_buffer *buffers, dbo_findings *out,
                               dbo_error *err)
 {
     const dbo_check_program_options *asked = s->options;
-    const dbo_check_options options = {.unfinished_is_done = !any_finishes_transfers(s),
+    const dbo_check_options options = {.unfinished_is_done = !finishes_transfers(&s->program),
                                        .buffers = buffers,
-                                       .num_buffers = s->num_buffers,
+                                       .num_buffers = s->program.num_buffers,
                                        .op_text = asked->op_text,
                                        .op_text_self = asked->op_text_self};
     dbo_null_machine machine = {.caps = {.has_hook = !options.unfinished_is_done,
@@ -297,7 +229,7 @@ static dbo_status check_named(sequence *s, const dbo_check_buffer *buffers, dbo_
     dbo_context *self = dbo_context_adopt(asked->contexts, err);
     dbo_status status = self ? dbo_checker_attach(checker, &seam, err) : DBO_NO_MEMORY;
     if (status == DBO_OK)
-        status = run_sequence(s, &seam, asked->contexts, &run, checker, out, err);
+        status = run_program(s, &seam, &run, checker, out, err);
     if (status == DBO_OK && is_finding(run.status)) {
         dbo_finding f = dbo_finding_of_error(DBO_FINDING_RULE, &run);
         f.rank = 0;
@@ -311,43 +243,16 @@ static dbo_status check_named(sequence *s, const dbo_check_buffer *buffers, dbo_
     return status;
 }
 
-static dbo_status check(sequence *s, dbo_findings *out, dbo_error *err)
-{
-    dbo_check_buffer *buffers = name_buffers(s);
-    dbo_status status =
-        buffers ? check_named(s, buffers, out, err) : dbo_fail_memory(err, "a program's check");
-    free(buffers);
-    return status;
-}
-
-dbo_status dbo_check_sequence(const dbo_program *const *programs, uint32_t count,
-                              const dbo_check_program_options *options, dbo_findings *out,
-                              uint32_t *orders, dbo_error *err)
+dbo_status dbo_check_program(const dbo_program *program, const dbo_check_program_options *options,
+                             dbo_findings *out, dbo_error *err)
 {
     const dbo_check_program_options defaults = {0};
-    sequence s;
-    if (orders)
-        *orders = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (programs[i]->num_ubatches != programs[0]->num_ubatches)
-            return dbo_fail(err, DBO_INVALID, NULL,
-                            "program %s is for %u ubatches, %s for %u: they cannot follow one "
-                            "another",
-                            programs[i]->name, programs[i]->num_ubatches, programs[0]->name,
-                            programs[0]->num_ubatches);
-    if (count == 0)
-        return DBO_OK;
-    options = options ? options : &defaults;
-    DBO_TRY(sequence_init(&s, programs, count, options, err));
-    dbo_status status = check(&s, out, err);
-    sequence_fini(&s);
-    if (status == DBO_OK && orders)
-        *orders = 1;
+    subject s;
+    DBO_TRY(subject_init(&s, program, options ? options : &defaults, err));
+    dbo_check_buffer *buffers = name_buffers(program);
+    dbo_status status =
+        buffers ? check_named(&s, buffers, out, err) : dbo_fail_memory(err, "a program's check");
+    free(buffers);
+    subject_fini(&s);
     return status;
-}
-
-dbo_status dbo_check_program(const dbo_program *program, const dbo_check_program_options *options,
-                             dbo_findings *out, uint32_t *orders, dbo_error *err)
-{
-    return dbo_check_sequence(&program, 1, options, out, orders, err);
 }

@@ -206,7 +206,7 @@ static dbo_status check_device(const dbo_template *t, uint32_t kinds, dbo_error 
     dbo_findings findings;
     DBO_TRY(data_check_init(&d, t, kinds, err));
     dbo_findings_init(&findings);
-    dbo_status status = dbo_check_program(&d.program, &options, &findings, NULL, err);
+    dbo_status status = dbo_check_program(&d.program, &options, &findings, err);
     if (status == DBO_OK && findings.failed)
         status = dbo_fail_memory(err, "a schedule's check");
     dbo_findings_sort(&findings);
