@@ -187,7 +187,7 @@ static void *take_memory(size_t bytes)
     bool polls = p->options->cancelled && ++p->pieces % POLL_PIECES == 0;
     if (polls && p->options->cancelled(p->options->cancelled_self))
         longjmp(p->leave, DBO_CANCELLED);
-    void *piece = dbo_arena_alloc(p->arena, bytes);
+    void *piece = dbo_arena_alloc_aligned(p->arena, bytes, _Alignof(double)); /* its strictest */
     if (!piece)
         longjmp(p->leave, DBO_NO_MEMORY);
     return piece;
