@@ -72,7 +72,7 @@ endif()
 
 # tests/fuzz/fuzz_NAME.c reads foreign input: mutations of tests/fuzz/corpus/NAME, few and many; or,
 # with DBO_FUZZ, for hours: build/fuzz_NAME tests/fuzz/corpus/NAME. Counts: one to two seconds.
-set(fuzz_counts eval 60000 lua 800 program 20000 set 3000)
+set(fuzz_counts eval 60000 lua 800 model 500 program 20000 requests 500 set 3000)
 file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
 foreach(source IN LISTS fuzzers)
   cmake_path(GET source STEM stem)
