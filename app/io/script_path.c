@@ -191,7 +191,7 @@ static dbo_status fail_unknown(const char *word, const script_search *search, db
 dbo_status dbo_script_find(const char *word, char *out, size_t size, dbo_error *err)
 {
     char name[DBO_SUGGEST_MAX_CHARS + 1], kind[DBO_SUGGEST_MAX_CHARS + 1];
-    script_search search = {.name = name};
+    script_search search;
     const char *slash = strchr(word, '/'), *from = slash ? slash + 1 : word;
     size_t length = strlen(from);
     if (strlen(word) < size && access(word, F_OK) == 0) {
@@ -206,7 +206,9 @@ dbo_status dbo_script_find(const char *word, char *out, size_t size, dbo_error *
     snprintf(kind, sizeof kind, "%.*s", (int)(from - word), word);
     if (slash)
         kind[strcspn(kind, "/")] = '\0';
+    search.name = name;
     search.kind = slash ? kind : NULL;
+    search.path[0] = search.folder[0] = search.other[0] = '\0';
     search.near = dbo_suggest_begin(name);
     dbo_script_each(consider, &search);
     if (!search.path[0])

@@ -76,12 +76,17 @@ void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int count = vsnprintf(NULL, 0, format, args);
-    if (count < 0)
-        buf->failed = true;
-    else if (make_room(buf, (size_t)count)) {
+    size_t room = buf->failed ? 0 : buf->cap - buf->len;
+    int count = vsnprintf(room ? buf->data + buf->len : NULL, room, format, args);
+    if (count >= 0 && (size_t)count < room) {
+        buf->len += (size_t)count;
+    } else if (count >= 0 && make_room(buf, (size_t)count)) {
         vsnprintf(buf->data + buf->len, (size_t)count + 1, format, again);
         buf->len += (size_t)count;
+    } else {
+        buf->failed = true;
+        if (room > 0)
+            buf->data[buf->len] = '\0'; /* not what fitted of it */
     }
     va_end(again);
     va_end(args);

@@ -6,7 +6,7 @@
  */
 #include "core/program/layer_writer.h"
 
-#include <stdio.h>
+#include <string.h>
 
 #define MAX_TOUCHED 8
 
@@ -101,6 +101,18 @@ static bool is_received(uint32_t role)
            role == ROLE(COMBINED);
 }
 
+/* "hidden1"; without printf, as a program has dozens of names for each ubatch. */
+static void name_buffer(char name[40], dbo_buffer_role role, uint32_t ubatch)
+{
+    const char *text = dbo_buffer_role_name(role);
+    size_t length = strlen(text);
+    memcpy(name, text, length);
+    if (ubatch >= 10)
+        name[length++] = (char)('0' + ubatch / 10);
+    name[length++] = (char)('0' + ubatch % 10);
+    name[length] = '\0';
+}
+
 void dbo_writer_add_buffers(dbo_program_builder *builder, const dbo_build_options *options,
                             const dbo_layer_costs *costs, uint32_t received)
 {
@@ -111,7 +123,7 @@ void dbo_writer_add_buffers(dbo_program_builder *builder, const dbo_build_option
             char name[40];
             uint32_t pool = is_received(role) ? received : DBO_STREAM_COMPUTE;
             uint64_t bytes = costs[u].sizes.bytes[role];
-            snprintf(name, sizeof name, "%s%u", dbo_buffer_role_name((dbo_buffer_role)role), u);
+            name_buffer(name, (dbo_buffer_role)role, u);
             uint16_t number = dbo_buffer_role_is_workspace((dbo_buffer_role)role)
                                   ? dbo_program_add_workspace(builder, name, bytes, (uint8_t)pool)
                                   : dbo_program_add_buffer(builder, name, bytes, (uint8_t)pool);

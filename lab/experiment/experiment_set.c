@@ -338,7 +338,7 @@ static void value_text(const dbo_config *config, const char *key, char *out, siz
         snprintf(out, size, "%.0f", dbo_field_number(field, config));
 }
 
-/* A key that one way says flat and in its group must be the same in both. */
+/* A key that was said flat and in its group must be the same in both. */
 static dbo_status check_said(const dbo_experiment *e, const dbo_config *before, size_t row,
                              bool grouped, dbo_error *err)
 {
@@ -346,8 +346,7 @@ static dbo_status check_said(const dbo_experiment *e, const dbo_config *before, 
     char was[64], is[64];
     value_text(before, key, was, sizeof was);
     value_text(&e->config, key, is, sizeof is);
-    bool twice = e->said[row].in == e->turn + 1 && e->said[row].grouped != grouped;
-    if (!twice || strcmp(was, is) == 0)
+    if (strcmp(was, is) == 0)
         return DBO_OK;
     return dbo_fail_key(err, DBO_INVALID, key, "Say it once.", "%s is %s, but %s.%s is %s", key,
                         grouped ? was : is, grouped_keys[row].group, key, grouped ? is : was);
@@ -361,9 +360,13 @@ static dbo_status set_said(dbo_experiment *e, const char *key, const dbo_value *
         e->schedule_said_in = e->turn + 1;
     if (row == NUM_GROUPED)
         return set_flat(e, key, value, err);
-    const dbo_config before = e->config;
-    DBO_TRY(set_flat(e, key, value, err));
-    DBO_TRY(check_said(e, &before, row, grouped, err));
+    if (e->said[row].in == e->turn + 1 && e->said[row].grouped != grouped) {
+        const dbo_config before = e->config;
+        DBO_TRY(set_flat(e, key, value, err));
+        DBO_TRY(check_said(e, &before, row, grouped, err));
+    } else {
+        DBO_TRY(set_flat(e, key, value, err));
+    }
     e->said[row].in = e->turn + 1;
     e->said[row].grouped = grouped;
     return DBO_OK;

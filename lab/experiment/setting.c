@@ -41,13 +41,12 @@ static dbo_status take_choice(const dbo_field *field, const dbo_value *value, ui
 {
     char wanted[256];
     const char *text = dbo_value_text(value);
+    for (*out = 0; text && field->choices[*out]; ++*out)
+        if (strcmp(field->choices[*out], text) == 0)
+            return DBO_OK;
     dbo_suggestion near = dbo_suggest_begin(text ? text : "");
     size_t used = (size_t)snprintf(wanted, sizeof wanted, "one of");
     for (uint32_t i = 0; field->choices[i]; i++) {
-        if (text && strcmp(field->choices[i], text) == 0) {
-            *out = i;
-            return DBO_OK;
-        }
         dbo_suggest_offer(&near, field->choices[i]);
         if (used < sizeof wanted)
             used += (size_t)snprintf(wanted + used, sizeof wanted - used, "%s \"%s\"", i ? "," : "",
