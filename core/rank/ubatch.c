@@ -40,17 +40,22 @@ static void update_stream(dbo_ubatch *u, dbo_stream stream)
     u->thread_stream = stream;
 }
 
-static void mark_turn(dbo_rank *rank, uint32_t ubatch, uint32_t step)
+static void put_turn(dbo_rank *rank, uint32_t ubatch, uint32_t step)
 {
     const dbo_seam *seam = &rank->seam;
-    if (!seam->trace || !seam->trace->mark)
-        return;
     const dbo_mark mark = {.host_ns = seam->host->now_ns(seam->host_self),
                            .rank = (uint16_t)rank->id,
                            .ubatch = (uint8_t)ubatch,
                            .kind = DBO_MARK_TURN,
                            .step = step};
     seam->trace->mark(seam->trace_self, &mark);
+}
+
+/* Apart, so that a hand-off that nobody traces calls nothing. */
+static inline void mark_turn(dbo_rank *rank, uint32_t ubatch, uint32_t step)
+{
+    if (rank->seam.trace && rank->seam.trace->mark)
+        put_turn(rank, ubatch, step);
 }
 
 static void charge(dbo_rank *rank, dbo_charge kind, uint32_t count)
