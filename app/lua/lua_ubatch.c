@@ -250,8 +250,6 @@ static dbo_op_io io_of(const dbo_work *work, dbo_access lists[2 * MAX_IO])
 /* A kind of the layer; with a duration, any other name is a synthetic op. */
 static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
 {
-    static const char *const names[] = {"A0",     "A1",   "QUANT",           "MLP",     "S",
-                                        "REDUCE", "COPY", "DISPATCH_LAYOUT", "H2D_COPY"};
     dbo_error err = {0};
     dbo_op_kind kind = dbo_op_kind_of_name(work->name);
     bool transfer = kind < DBO_KIND_COUNT && dbo_op_kind_class(kind) == DBO_CLASS_COMM;
@@ -262,7 +260,7 @@ static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
         return kind;
     if (work->us >= 0)
         return DBO_KIND_SYNTHETIC;
-    const char *nearest = dbo_suggest(work->name, names, sizeof names / sizeof names[0]);
+    const char *nearest = dbo_op_kind_suggest(work->name);
     dbo_fail(&err, DBO_INVALID, "An op of another name needs us = its duration.",
              nearest ? "unknown op '%.40s', did you mean '%s'?" : "unknown op '%.40s'", work->name,
              nearest);

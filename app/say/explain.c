@@ -28,7 +28,7 @@ static const row reason_rows[] = {
 #undef TERM_ROW
 };
 static const row kind_rows[] = {
-#define DBO_OP_KIND(enumerator, name, class, what) {name, what},
+#define DBO_OP_KIND(enumerator, name, class, symbol, noted, what) {name, what},
 #include "core/seam/ops.def"
 #undef DBO_OP_KIND
 };

@@ -1,16 +1,22 @@
 /* op.c: the tables of operation kinds, all three from core/seam/ops.def. */
 #include "core/seam/op.h"
 
+#include "core/base/suggest.h"
+
 #include <string.h>
 
 typedef struct kind_row {
-    const char *name;
+    const char *name, *enumerator, *symbol;
     dbo_op_class class_;
+    bool noted;
 } kind_row;
 
+enum { LEFT_OUT, NOTED };
+
 static const kind_row kinds[DBO_KIND_COUNT] = {
-#define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_what) \
-    [DBO_KIND_##enumerator] = {kind_name, DBO_CLASS_##kind_class},
+#define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_symbol, kind_noted, what)       \
+    [DBO_KIND_##enumerator] = {kind_name, #enumerator, kind_symbol, DBO_CLASS_##kind_class, \
+                               kind_noted == NOTED},
 #include "core/seam/ops.def"
 #undef DBO_OP_KIND
 };
@@ -27,19 +33,34 @@ dbo_op_class dbo_op_kind_class(dbo_op_kind kind)
     return kinds[kind].class_;
 }
 
+const char *dbo_op_kind_symbol(uint32_t kind)
+{
+    return kind < DBO_KIND_COUNT ? kinds[kind].symbol : kinds[DBO_KIND_NONE].symbol;
+}
+
+bool dbo_op_kind_is_noted(uint32_t kind)
+{
+    return kind < DBO_KIND_COUNT && kinds[kind].noted;
+}
+
 dbo_op_kind dbo_op_kind_of_name(const char *name)
 {
-    static const struct {
-        const char *name;
-        dbo_op_kind kind;
-    } shorts[] = {{"S", DBO_KIND_SHARED},      {"D", DBO_KIND_DISPATCH},    {"C", DBO_KIND_COMBINE},
-                  {"REDUCE", DBO_KIND_REDUCE}, {"LAYOUT", DBO_KIND_LAYOUT}, {"H2D", DBO_KIND_H2D},
-                  {"COPY", DBO_KIND_COPY}};
     for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++)
-        if (strcmp(kinds[kind].name, name) == 0)
+        if (strcmp(kinds[kind].name, name) == 0 || strcmp(kinds[kind].enumerator, name) == 0 ||
+            (kinds[kind].noted && strcmp(kinds[kind].symbol, name) == 0))
             return (dbo_op_kind)kind;
-    for (size_t i = 0; i < sizeof shorts / sizeof shorts[0]; i++)
-        if (strcmp(shorts[i].name, name) == 0)
-            return shorts[i].kind;
     return DBO_KIND_COUNT;
+}
+
+const char *dbo_op_kind_suggest(const char *word)
+{
+    dbo_suggestion near = dbo_suggest_begin(word);
+    for (uint32_t kind = DBO_KIND_NONE + 1; kind < DBO_KIND_COUNT; kind++) {
+        if (kinds[kind].class_ == DBO_CLASS_COMM)
+            continue;
+        dbo_suggest_offer(&near, kinds[kind].name);
+        dbo_suggest_offer(&near, kinds[kind].enumerator);
+        dbo_suggest_offer(&near, kinds[kind].noted ? kinds[kind].symbol : NULL);
+    }
+    return near.nearest;
 }

@@ -9,6 +9,10 @@
  * work is (FLOPs, bytes, tiles), never how long it takes: that is the back end's business, save for
  * `fixed_ns`. Costs and io lists are borrowed by the seam and live as long as their program.
  * All ids start at 0.
+ *
+ *     const dbo_op_cost cost = {.fixed_ns = 90000, .fixed_sms = 66};
+ *     const dbo_op op = {.id = dbo_op_id_make(step, 0, 4, 1, DBO_KIND_MLP, 0), .cost = &cost};
+ *     DBO_TRY(seam->device->launch(seam->device_self, stream, &op)); // layer 4, ubatch 1
  */
 #ifndef DBO_OP_H
 #define DBO_OP_H
@@ -19,7 +23,7 @@
 #include <stdint.h>
 
 typedef enum dbo_op_kind {
-#define DBO_OP_KIND(enumerator, name, class, what) DBO_KIND_##enumerator,
+#define DBO_OP_KIND(enumerator, ...) DBO_KIND_##enumerator,
 #include "core/seam/ops.def"
 #undef DBO_OP_KIND
     DBO_KIND_COUNT
@@ -30,8 +34,15 @@ typedef enum dbo_op_class { DBO_CLASS_COMPUTE, DBO_CLASS_COMM, DBO_CLASS_COPY } 
 /* Name ("A0") and class of a kind; kind < DBO_KIND_COUNT. */
 const char *dbo_op_kind_name(dbo_op_kind kind);
 dbo_op_class dbo_op_kind_class(dbo_op_kind kind);
-/* The kind of a name, or DBO_KIND_COUNT. Also takes the short names S, D, C and REDUCE. */
+/* "q": what there is room for in a box; "?" for what is no kind. */
+const char *dbo_op_kind_symbol(uint32_t kind);
+/* Does the notation of a schedule show it? */
+bool dbo_op_kind_is_noted(uint32_t kind);
+/* The kind of a name, or DBO_KIND_COUNT. Its enumerator ("REDUCE") is one, too, and the symbol of a
+ * kind that is noted ("S"). */
 dbo_op_kind dbo_op_kind_of_name(const char *name);
+/* Of these words, but for transfers', the nearest to one that is none; NULL if none is near. */
+const char *dbo_op_kind_suggest(const char *word);
 
 /* ---- identity ---- */
 

@@ -8,22 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *dbo_notation_symbol(dbo_op_kind kind)
-{
-    switch (kind) {
-    case DBO_KIND_A0: return "A0";
-    case DBO_KIND_A1: return "A1";
-    case DBO_KIND_DISPATCH: return "D";
-    case DBO_KIND_MLP: return "MLP";
-    case DBO_KIND_COMBINE: return "C";
-    case DBO_KIND_SHARED: return "S";
-    case DBO_KIND_DENSE: return "DENSE";
-    case DBO_KIND_SYNTHETIC: return "SYN";
-    case DBO_KIND_CUSTOM: return "OP";
-    default: return NULL;
-    }
-}
-
 static dbo_op_kind kind_of(dbo_op_id id)
 {
     return (dbo_op_kind)dbo_op_id_kind(id);
@@ -60,7 +44,7 @@ static bool find_issued_step(const dbo_trace *trace, uint32_t rank, uint32_t ste
 static bool is_shown(const dbo_issue *issue, uint32_t rank, uint32_t step)
 {
     return dbo_op_id_rank(issue->id) == rank && dbo_op_id_step(issue->id) == step &&
-           kind_of(issue->id) < DBO_KIND_COUNT && dbo_notation_symbol(kind_of(issue->id)) != NULL;
+           dbo_op_kind_is_noted(kind_of(issue->id));
 }
 
 static dbo_status collect(dbo_notation *out, const dbo_trace *trace, uint32_t rank, uint32_t step,
@@ -183,7 +167,7 @@ void dbo_notation_label(const char *symbol, uint32_t ubatch, bool ascii, dbo_str
 static void add_entry(const dbo_notation *n, const dbo_notation_entry *entry,
                       dbo_notation_style style, dbo_strbuf *out)
 {
-    const char *symbol = dbo_notation_symbol(kind_of(entry->id));
+    const char *symbol = dbo_op_kind_symbol(kind_of(entry->id));
     uint32_t ubatch = dbo_op_id_ubatch(entry->id);
     if (style.exchange && n->num_ubatches == 2)
         ubatch = 1 - ubatch;

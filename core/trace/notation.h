@@ -59,9 +59,7 @@ void dbo_notation_order(const dbo_notation *notation, dbo_notation_style style, 
 void dbo_notation_comp(const dbo_notation *notation, dbo_notation_style style, dbo_strbuf *out);
 void dbo_notation_comm(const dbo_notation *notation, dbo_notation_style style, dbo_strbuf *out);
 
-/* "A0", "MLP", "S", "D", "C", ...; NULL for kinds that the notation leaves out. */
-const char *dbo_notation_symbol(dbo_op_kind kind);
-/* symbol with its ubatch: "D₁" or "D_1". */
+/* The symbol of a kind (op.h) with its ubatch: "D₁" or "D_1". */
 void dbo_notation_label(const char *symbol, uint32_t ubatch, bool ascii, dbo_strbuf *out);
 
 #endif

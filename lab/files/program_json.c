@@ -25,8 +25,7 @@ void dbo_program_event_name(const dbo_program *program, uint32_t event, char *ou
 const char *dbo_program_op_name(const dbo_program_op *op)
 {
     dbo_op_kind kind = (dbo_op_kind)dbo_op_id_kind(op->id_bits);
-    const char *symbol = dbo_notation_symbol(kind);
-    return symbol != NULL ? symbol : dbo_op_kind_name(kind);
+    return dbo_op_kind_is_noted(kind) ? dbo_op_kind_symbol(kind) : dbo_op_kind_name(kind);
 }
 
 static void put_stream(const dbo_program *p, const dbo_instr *instr, dbo_json_writer *out)

@@ -269,12 +269,23 @@ static void inconsistent_models_are_refused(void **state)
 static void kinds_of_operations(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < DBO_KIND_COUNT; i++)
-        assert_int_equal(dbo_op_kind_of_name(dbo_op_kind_name((dbo_op_kind)i)), i);
+    for (uint32_t i = 0; i < DBO_KIND_COUNT; i++) {
+        dbo_op_kind op = (dbo_op_kind)i;
+        assert_int_equal(dbo_op_kind_of_name(dbo_op_kind_name(op)), op);
+        assert_in_range(strlen(dbo_op_kind_symbol(op)), 1, 5);
+        for (uint32_t other = 0; other < i; other++) /* a word means one kind */
+            assert_string_not_equal(dbo_op_kind_symbol(op), dbo_op_kind_symbol(other));
+        if (dbo_op_kind_is_noted(op))
+            assert_int_equal(dbo_op_kind_of_name(dbo_op_kind_symbol(op)), op);
+    }
     assert_int_equal(dbo_op_kind_of_name("S"), DBO_KIND_SHARED);
     assert_int_equal(dbo_op_kind_of_name("D"), DBO_KIND_DISPATCH);
     assert_int_equal(dbo_op_kind_of_name("C"), DBO_KIND_COMBINE);
     assert_int_equal(dbo_op_kind_of_name("REDUCE"), DBO_KIND_REDUCE);
+    assert_int_equal(dbo_op_kind_of_name("q"), DBO_KIND_COUNT); /* the notation leaves it out */
+    assert_string_equal(dbo_op_kind_suggest("REDUCF"), "REDUCE");
+    assert_string_equal(dbo_op_kind_suggest("H2D_COPI"), "H2D_COPY");
+    assert_null(dbo_op_kind_suggest("COMBIN")); /* posted, not issued */
     assert_int_equal(dbo_op_kind_of_name("nonsense"), DBO_KIND_COUNT);
     assert_int_equal(dbo_op_kind_class(DBO_KIND_COMBINE), DBO_CLASS_COMM);
     assert_int_equal(dbo_op_kind_class(DBO_KIND_MLP), DBO_CLASS_COMPUTE);

@@ -18,24 +18,6 @@ void dbo_lane_name(const dbo_lane *lane, bool is_short, dbo_strbuf *out)
     }
 }
 
-/* Short words for kinds that the notation leaves out. */
-static const char *symbol_of(dbo_op_kind kind)
-{
-    const char *symbol = dbo_notation_symbol(kind);
-    if (symbol != NULL)
-        return symbol;
-    switch (kind) {
-    case DBO_KIND_QUANT: return "q";
-    case DBO_KIND_LAYOUT: return "lay";
-    case DBO_KIND_H2D: return "h2d";
-    case DBO_KIND_REDUCE: return "red";
-    case DBO_KIND_COPY: return "cp";
-    case DBO_KIND_EMBED: return "EMB";
-    case DBO_KIND_HEAD: return "HEAD";
-    default: return "?";
-    }
-}
-
 static void host_label(const dbo_view *view, const dbo_box *box, int level, dbo_strbuf *out)
 {
     if (box->kind == DBO_BOX_PARKED && level > 0)
@@ -54,7 +36,7 @@ void dbo_box_label(const dbo_view *view, const dbo_box *box, int level, bool asc
         host_label(view, box, level, out);
         return;
     }
-    const char *symbol = symbol_of((dbo_op_kind)dbo_op_id_kind(box->id));
+    const char *symbol = dbo_op_kind_symbol(dbo_op_id_kind(box->id));
     if (view->num_ubatches == 1)
         dbo_strbuf_add(out, symbol);
     else

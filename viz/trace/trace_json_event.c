@@ -80,9 +80,8 @@ const char *dbo_tj_op_name(dbo_tj_writer *w, dbo_op_id id, dbo_span_part part)
                                         [DBO_SPAN_FLIGHT] = " flight",
                                         [DBO_SPAN_RECV] = " recv"};
     uint32_t kind = dbo_op_id_kind(id);
-    const char *symbol = kind < DBO_KIND_COUNT ? dbo_notation_symbol((dbo_op_kind)kind) : "?";
-    if (symbol == NULL)
-        symbol = dbo_op_kind_name((dbo_op_kind)kind);
+    bool in_full = kind < DBO_KIND_COUNT && !dbo_op_kind_is_noted(kind);
+    const char *symbol = in_full ? dbo_op_kind_name((dbo_op_kind)kind) : dbo_op_kind_symbol(kind);
     dbo_strbuf_clear(&w->name);
     if (w->num_ubatches > 1)
         dbo_notation_label(symbol, dbo_op_id_ubatch(id), false, &w->name);
