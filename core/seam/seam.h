@@ -12,19 +12,25 @@
  *
  * Ownership: self objects belong to the back end; op costs, io lists and names are borrowed and
  * must outlive the op; everything else is copied.
+ *
+ *     DBO_TRY(dbo_seam_check(seam, err));
+ *     dbo_status status = seam->device->record(seam->device_self, event, compute);
+ *     if (status == DBO_OK)
+ *         status = seam->device->wait(seam->device_self, comm, event);
+ *     if (status != DBO_OK)
+ *         return dbo_seam_fail(seam, status, err);
  */
 #ifndef DBO_SEAM_H
 #define DBO_SEAM_H
 
 #include "core/base/status.h"
-#include "core/seam/memory_event.h"
 #include "core/seam/op.h"
+#include "core/seam/sink.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-typedef uint32_t dbo_stream;
 typedef uint32_t dbo_event;
 typedef uint32_t dbo_graph;
 typedef uint32_t dbo_a2a_handle;
@@ -155,77 +161,6 @@ typedef struct dbo_group_ops {
 
 /* A group of one rank, which meets nobody, for a back end without one. Its self may be NULL. */
 const dbo_group_ops *dbo_group_alone(void);
-
-/* ---- what happened: a sink that the back end pushes into ---- */
-
-typedef enum dbo_span_part {
-    DBO_SPAN_RUN,    /* the op runs; a rendezvous transfer: bytes move */
-    DBO_SPAN_WAIT,   /* a transfer has begun but no byte can move: a peer has not posted */
-    DBO_SPAN_SEND,   /* LL: the sending kernel */
-    DBO_SPAN_FLIGHT, /* LL: bytes in the network, first sent to last received here */
-    DBO_SPAN_RECV    /* LL: the receiving kernel */
-} dbo_span_part;
-
-#define DBO_NETWORK_STREAM 255u /* the `stream` of a flight: no stream at all */
-
-#define DBO_SPAN_MAX_BYTES ((UINT64_C(1) << 40) - 1)
-
-/* 32 bytes. Times are the device's, in ns. */
-typedef struct dbo_span {
-    dbo_op_id id;
-    int64_t start_ns, end_ns;
-    union {
-        struct {
-            uint64_t bytes : 40; /* moved by a transfer, else 0 */
-            uint64_t sms : 12;   /* occupied while running; on a GPU the most that it can occupy */
-            uint64_t part : 4;   /* dbo_span_part */
-            uint64_t stream : 8; /* that it was issued to, at a replay too */
-        };
-        uint64_t packed; /* all four, the first in the lowest bits */
-    };
-} dbo_span;
-
-typedef enum dbo_mark_kind {
-    DBO_MARK_TURN,       /* an ubatch takes the turn (ubatch DBO_MARK_MAIN: the runner) */
-    DBO_MARK_PARK,       /* the rank blocks */
-    DBO_MARK_UNPARK,     /* and goes on */
-    DBO_MARK_STEP_BEGIN, /* a step begins */
-    DBO_MARK_STEP_END,   /* all its work has been waited for */
-    DBO_MARK_REPLAY      /* a graph replay is launched */
-} dbo_mark_kind;
-
-#define DBO_MARK_MAIN 255u
-
-typedef struct dbo_mark {
-    int64_t host_ns;
-    uint16_t rank;
-    uint8_t ubatch;
-    uint8_t kind; /* dbo_mark_kind */
-    uint32_t step;
-} dbo_mark;
-
-/* What ubatch contexts do that no stream sees; for logs and checkers. */
-typedef enum dbo_turn_event {
-    DBO_TURN_SIGNAL, /* gives the turn to ubatch `arg` */
-    DBO_TURN_RESUME, /* has got it */
-    DBO_TURN_STREAM, /* works on stream `arg` from now on; said only when that changes */
-    DBO_TURN_EXIT,   /* its model has ended; a hook may follow, and a signal unless it fails */
-    DBO_TURN_SLOT    /* posts into transfer slot `arg`, whose last one nobody has received */
-} dbo_turn_event;
-
-typedef struct dbo_trace_ops {
-    /* Optional: an op or transfer part was issued to a stream at this host time. In a capture the
-     * issue is reported once, at the capture; `part` is RUN, SEND or RECV. */
-    void (*op_issued)(void *self, dbo_op_id id, dbo_span_part part, dbo_stream stream,
-                      int64_t host_ns);
-    void (*span)(void *self, const dbo_span *span);
-    /* Optional. */
-    void (*mark)(void *self, const dbo_mark *mark);
-    /* Optional. `ubatch` is DBO_MARK_MAIN for the runner's first signal. */
-    void (*turn)(void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg);
-    /* Optional. */
-    void (*memory)(void *self, const dbo_memory_event *event);
-} dbo_trace_ops;
 
 /* ---- the tables of one rank ---- */
 
