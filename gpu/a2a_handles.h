@@ -3,6 +3,13 @@
  * Shared by the all-to-all back ends of this room. A handle is open from its post to its finish;
  * its number and event are used again afterwards. Events are made at the first use, before any
  * capture needs them if dbo_a2a_handles_reserve was called.
+ *
+ *     uint32_t communicator = dbo_op_id_ubatch(args->id);
+ *     DBO_TRY(dbo_a2a_handles_open(handles, cuda, args, communicator, &handle)); // in `post`
+ *     DBO_TRY(dbo_a2a_handles_get(handles, cuda, handle, &slot));
+ *     cudaEventRecord(slot->done, stream);
+ *     slot->complete = true;
+ *     DBO_TRY(dbo_a2a_handles_finish(handles, cuda, handle, args->stream)); // in `finish`
  */
 #ifndef DBO_GPU_A2A_HANDLES_H
 #define DBO_GPU_A2A_HANDLES_H

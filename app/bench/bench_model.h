@@ -11,6 +11,12 @@
  * One op is longer on some ranks (imbalance: + rank * mul % mod µs), so that meeting is real.
  * Further dependencies may be added. The model is turned into one program per distinct duration,
  * and run by the interpreter in two ubatches a rank.
+ *
+ *     dbo_bench_model model;
+ *     dbo_bench_result result;
+ *     dbo_bench_model_init(&model);
+ *     DBO_TRY(dbo_bench_model_run(&model, 64, DBO_CONTEXT_FIBER, NULL, &result, err));
+ *     double ops_per_s = (double)result.ops / result.wall_s;
  */
 #ifndef DBO_APP_BENCH_MODEL_H
 #define DBO_APP_BENCH_MODEL_H

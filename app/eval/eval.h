@@ -3,6 +3,10 @@
  * A file holds a list of cases; the answer is {"kind": K, "results": [...]}, one result a case, in
  * order. A case that the function rejects, or that lacks a key, gives {"error": "sentence"} and
  * the others go on. tests/golden/README.md has the kinds, their lists and their keys.
+ *
+ *     const dbo_eval_options options = {.executor = DBO_CONTEXT_THREAD};
+ *     DBO_TRY(dbo_eval("pingpong", dbo_json_root(doc), &options, &out, err));
+ *     DBO_TRY(dbo_json_writer_finish(&out, err));
  */
 #ifndef DBO_APP_EVAL_H
 #define DBO_APP_EVAL_H

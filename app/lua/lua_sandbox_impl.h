@@ -1,4 +1,9 @@
-/* lua_sandbox_impl.h: the inside of a sandbox, for lua_sandbox.c and lua_watch.c alone. */
+/* lua_sandbox_impl.h: the inside of a sandbox, for lua_sandbox.c and lua_watch.c alone.
+ *
+ *     lua_getglobal(box->lua, "step");
+ *     lua_pushinteger(box->lua, 3);
+ *     DBO_TRY(dbo_sandbox_watched_call(box, 1, 2, err)); // step(3), and room for its two results
+ */
 #ifndef DBO_APP_LUA_SANDBOX_IMPL_H
 #define DBO_APP_LUA_SANDBOX_IMPL_H
 

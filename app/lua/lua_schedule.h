@@ -3,6 +3,10 @@
  * The layer function is called once for each ubatch, twice over, with a context `u` whose functions
  * record instructions into a template (core/program/template.h); both recordings must be the same.
  * What scripts get back is a userdata that holds the finished template.
+ *
+ *     lua_newtable(L);
+ *     dbo_lua_open_schedule(L); // the module's table has `schedule` now
+ *     lua_setglobal(L, "dbo");
  */
 #ifndef DBO_APP_LUA_SCHEDULE_H
 #define DBO_APP_LUA_SCHEDULE_H

@@ -3,6 +3,10 @@
  * Each function appends one subject of a simulated step to `out`: plain text, no colours. Ranks
  * that are alike are one column or one block; `rank` of the outcome stands for its like. A failed
  * allocation is remembered by the buffer.
+ *
+ *     dbo_show_vote(&outcome, &text);
+ *     DBO_TRY(dbo_show_program(&outcome, 4, false, &text, err)); // of layer 4
+ *     fputs(dbo_strbuf_text(&text), stdout);
  */
 #ifndef DBO_APP_SHOW_H
 #define DBO_APP_SHOW_H

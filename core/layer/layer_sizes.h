@@ -8,6 +8,12 @@
  * (HT: distinct ones expected here; LL: every local expert has room for EP * capacity rows), K top
  * experts of a token, EP ranks, E experts, E' here, I inner widths, values as the model stores
  * them. A size of 0: the layer has no such tensor.
+ *
+ *     dbo_layer_sizes sizes;
+ *     dbo_layer_sizes_compute(&model, &rows, &sizes);
+ *     uint16_t buffer = dbo_layer_buffer(1, DBO_BUFFER_RECV_TOKENS);
+ *     dbo_buffer_role role = dbo_layer_buffer_role(buffer); // RECV_TOKENS again, of ubatch 1
+ *     uint64_t bytes = sizes.bytes[role];
  */
 #ifndef DBO_LAYER_SIZES_H
 #define DBO_LAYER_SIZES_H

@@ -3,6 +3,12 @@
  * Numbers are those of the model's published config. `attention` decides which of the fields below
  * it are read. Plain data; the caller owns it. DBO_MODEL_FIELDS is the one list of its members:
  * key, range and meaning; scripts/models/ has a file a model with these keys.
+ *
+ *     dbo_model_spec model;
+ *     dbo_model_spec_init(&model);
+ *     model.layers = 61;
+ *     model.hidden = 7168;
+ *     DBO_TRY(dbo_model_spec_check(&model, err)); // refused: it has no name
  */
 #ifndef DBO_MODEL_SPEC_H
 #define DBO_MODEL_SPEC_H

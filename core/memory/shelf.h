@@ -7,6 +7,14 @@
  * not cut up the large ones.
  *
  * Nothing here calls the device: a segment's memory is handed in and out by address.
+ *
+ *     uint64_t rounded = dbo_shelf_round(3000); // 3072
+ *     DBO_TRY(dbo_shelf_take(shelf, rounded, &block));
+ *     if (!block && dbo_shelf_add(shelf, address, dbo_shelf_segment_bytes(rounded)))
+ *         DBO_TRY(dbo_shelf_take(shelf, rounded, &block));
+ *     dbo_segment *segment = dbo_shelf_give(block);
+ *     if (segment->live == 0)
+ *         dbo_shelf_remove(segment);
  */
 #ifndef DBO_SHELF_H
 #define DBO_SHELF_H

@@ -3,6 +3,9 @@
  * The built-in schedules are functions found by name (builders.h); any other, such as one that a
  * script recorded (template.h), comes to the engine as this pair. `build` is called once a step and
  * kind of layer, never inside the hot loop. Plain data; `self` is borrowed.
+ *
+ *     const dbo_schedule schedule = {"late-shared", 2, build_late_shared, &my_options};
+ *     deployment.schedule = &schedule;
  */
 #ifndef DBO_SCHEDULE_H
 #define DBO_SCHEDULE_H

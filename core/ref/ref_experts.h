@@ -2,6 +2,9 @@
  *
  * Rows are fp32, or int8 with fp32 scales (`scales` not NULL). A row's result depends on the row
  * and its expert alone. Pure functions.
+ *
+ *     dbo_ref_row(rows, scales, 5, hidden, x); // the sixth row, as fp32
+ *     dbo_ref_gated(layer->shared_gate_up, layer->shared_down, hidden, inter, x, out);
  */
 #ifndef DBO_REF_EXPERTS_H
 #define DBO_REF_EXPERTS_H

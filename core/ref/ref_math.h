@@ -7,6 +7,11 @@
  *
  * Accuracy, over the inputs that a model has: exp 2e-7 relative, rsqrt 1e-7. NaN and infinities go
  * through without trapping: stale memory may hold anything. Pure functions.
+ *
+ *     const float row[3] = {1, -2, 4}, ones[3] = {1, 1, 1};
+ *     float norm[3];
+ *     dbo_ref_rms_norm(row, ones, 3, norm);
+ *     float gate = dbo_ref_sigmoid(dbo_ref_dot(norm, row, 3));
  */
 #ifndef DBO_REF_MATH_H
 #define DBO_REF_MATH_H

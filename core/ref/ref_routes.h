@@ -1,6 +1,11 @@
 /* ref_routes.h: from the accesses of a layer's transfer to its route (route.h).
  *
  * A back end needs no roles, only the route; this is where roles of buffers become one. Pure.
+ *
+ *     int32_t at = dbo_ref_find(io->reads, io->num_reads, DBO_BUFFER_TOPK_IDS);
+ *     dbo_route route;
+ *     if (at >= 0)
+ *         dbo_ref_route(&model->spec, num_ranks, true, false, io, &route); // LL, a dispatch
  */
 #ifndef DBO_REF_ROUTES_H
 #define DBO_REF_ROUTES_H

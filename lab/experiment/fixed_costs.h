@@ -2,6 +2,9 @@
  *
  * The machine has only host times, the layer only durations. They are those of an ubatch; the whole
  * batch takes as long as all its ubatches one after the other. Pure.
+ *
+ *     dbo_layer_costs costs;
+ *     dbo_fixed_costs_use(&experiment->fixed, 2, &costs, &hardware); // of one of two ubatches
  */
 #ifndef DBO_APP_FIXED_COSTS_H
 #define DBO_APP_FIXED_COSTS_H

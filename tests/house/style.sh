@@ -1,8 +1,9 @@
 #!/bin/sh
-# style.sh ROOT: files, functions and lines keep to their sizes. Prints one line a finding; exit 1 if
-# there is any.
+# style.sh ROOT: files, functions and lines keep to their sizes, and every header of a room shows in
+# its head comment how it is used. Prints one line a finding; exit 1 if there is any.
 #
-# Functions are found by the layout of .clang-format: their braces stand alone in column 0.
+# Functions are found by the layout of .clang-format: their braces stand alone in column 0. An example
+# is a line of code in the head comment, four blanks or more further in than its text.
 set -u
 cd "$1" || exit 2
 LC_ALL=C
@@ -38,6 +39,12 @@ for file in $(files $rooms tests examples); do
                 print file ": " FNR " lines (" most " at most)"
         }' "$file"
 done >"$found"
+
+# shellcheck disable=SC2086 # rooms are words
+for file in $(files $rooms | grep '\.h$'); do
+    awk '/^ \*     .*[;({]/ { shown = 1 } /\*\// { exit } END { exit !shown }' "$file" ||
+        echo "$file: its head comment has no example"
+done >>"$found"
 
 cat "$found"
 [ ! -s "$found" ]
