@@ -1,6 +1,10 @@
 /* vote_impl.h: the two sets of rules behind vote.h; for core/decide/vote*.c alone.
  *
  * A set of rules fills a column and derives the result; vote.c picks the set.
+ *
+ *     const dbo_vote_row tokens = dbo_vote_row_of(matrix, num_ranks, DBO_VOTE_TOKENS);
+ *     if (!dbo_vote_reaches_threshold(rules, tokens.min, uniform_decode))
+ *         return DBO_VOTE_THRESHOLD;
  */
 #ifndef DBO_VOTE_IMPL_H
 #define DBO_VOTE_IMPL_H
