@@ -9,6 +9,7 @@
 #include "app/eval/eval_impl.h"
 #include "core/program/builders.h"
 #include "core/rank/rank.h"
+#include "core/seam/null_machine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,9 @@ typedef struct entry {
 } entry;
 
 typedef struct machine {
+    dbo_null_machine null; /* first: its slots and those here get the same self */
+    dbo_device_ops device;
+    dbo_a2a_ops a2a;
     dbo_arena *arena;
     entry *entries;
     size_t count, capacity;
@@ -33,7 +37,6 @@ typedef struct machine {
     bool low_latency;
     int32_t holder;    /* of the turn, as the logs number it */
     dbo_stream stream; /* the holder's */
-    uint32_t num_streams, num_events;
     dbo_stream recorded_on[DBO_MAX_UBATCHES * (DBO_HT_EVENT_ROLES + 2)]; /* by event */
     dbo_op_id transfers[MAX_TRANSFERS];                                  /* by handle; 0: free */
 } machine;
@@ -105,26 +108,13 @@ static int64_t now_ns(void *self)
     return (int64_t)((machine *)self)->count;
 }
 
-static dbo_status stream_create(void *self, const char *name, dbo_stream *out)
-{
-    (void)name;
-    *out = ((machine *)self)->num_streams++;
-    return DBO_OK;
-}
-
 static dbo_status event_create(void *self, dbo_event *out)
 {
     machine *m = self;
-    if (m->num_events == sizeof m->recorded_on / sizeof m->recorded_on[0])
+    if (m->null.events == sizeof m->recorded_on / sizeof m->recorded_on[0])
         return DBO_LIMIT;
-    *out = m->num_events++;
+    *out = m->null.events++;
     return DBO_OK;
-}
-
-static void event_destroy(void *self, dbo_event event)
-{
-    (void)self;
-    (void)event;
 }
 
 static dbo_status record(void *self, dbo_event event, dbo_stream stream)
@@ -150,14 +140,6 @@ static dbo_status launch(void *self, dbo_stream stream, const dbo_op *op)
     return DBO_OK;
 }
 
-static dbo_status event_query(void *self, dbo_event event, bool *done)
-{
-    (void)self;
-    (void)event;
-    *done = true;
-    return DBO_OK;
-}
-
 static dbo_status host_wait(void *self, dbo_event event)
 {
     machine *m = self;
@@ -165,39 +147,7 @@ static dbo_status host_wait(void *self, dbo_event event)
     return DBO_OK;
 }
 
-static dbo_status set_compute_sms(void *self, uint32_t sms)
-{
-    (void)self;
-    (void)sms;
-    return DBO_OK;
-}
-
-static uint32_t total_sms(void *self)
-{
-    (void)self;
-    return 1;
-}
-
-static dbo_status status_of(void *self, dbo_error *err)
-{
-    (void)self;
-    (void)err;
-    return DBO_OK; /* has no sentence of its own */
-}
-
 /* ---- transfers ---- */
-
-static void caps(void *self, dbo_a2a_caps *out)
-{
-    bool low_latency = ((machine *)self)->low_latency;
-    *out = (dbo_a2a_caps){.needs_host_sync = !low_latency, .has_hook = low_latency};
-}
-
-static uint32_t set_sms(void *self, uint32_t sms)
-{
-    (void)self;
-    return sms;
-}
 
 static const char *transfer_name(const machine *m, dbo_op_id id, bool receives)
 {
@@ -219,13 +169,6 @@ static dbo_status post(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out
     m->transfers[*out] = args->id;
     add(m, transfer_name(m, args->id, false), stream_name(args->stream))->layer =
         (int32_t)dbo_op_id_layer(args->id);
-    return DBO_OK;
-}
-
-static dbo_status counts(void *self, dbo_a2a_handle handle)
-{
-    (void)self;
-    (void)handle;
     return DBO_OK;
 }
 
@@ -264,29 +207,23 @@ static void turn(void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg
 static void make_seam(machine *m, dbo_seam *seam)
 {
     static const dbo_host_ops host = {.now_ns = now_ns};
-    static const dbo_device_ops device = {.stream_create = stream_create,
-                                          .event_create = event_create,
-                                          .event_destroy = event_destroy,
-                                          .record = record,
-                                          .wait = wait,
-                                          .launch = launch,
-                                          .event_query = event_query,
-                                          .host_wait = host_wait,
-                                          .set_compute_sms = set_compute_sms,
-                                          .total_sms = total_sms,
-                                          .status = status_of};
-    static const dbo_a2a_ops a2a = {
-        .caps = caps, .set_sms = set_sms, .post = post, .counts = counts, .finish = finish};
     static const dbo_trace_ops trace = {.span = span, .turn = turn};
-    *seam = (dbo_seam){.host = &host,
-                       .device = &device,
-                       .a2a = &a2a,
-                       .group = dbo_group_alone(),
-                       .trace = &trace,
-                       .host_self = m,
-                       .device_self = m,
-                       .a2a_self = m,
-                       .trace_self = m};
+    m->null.caps = (dbo_a2a_caps){.needs_host_sync = !m->low_latency, .has_hook = m->low_latency};
+    dbo_null_machine_seam(&m->null, seam);
+    m->device = *seam->device;
+    m->device.event_create = event_create;
+    m->device.record = record;
+    m->device.wait = wait;
+    m->device.launch = launch;
+    m->device.host_wait = host_wait;
+    m->a2a = *seam->a2a;
+    m->a2a.post = post;
+    m->a2a.finish = finish;
+    seam->host = &host;
+    seam->device = &m->device;
+    seam->a2a = &m->a2a;
+    seam->trace = &trace;
+    seam->trace_self = m;
 }
 
 /* ---- the run ---- */

@@ -54,12 +54,6 @@ static dbo_vote_reason reason_of_batch(const dbo_vote_rules *rules, const int32_
     return DBO_VOTE_OK;
 }
 
-static void pad_all(int32_t *num_tokens_across_dp, int32_t num_ranks, int32_t padded)
-{
-    for (int32_t r = 0; r < num_ranks; r++)
-        num_tokens_across_dp[r] = padded;
-}
-
 /* Tries to split; false when only padding would be left for a last ubatch and that aborts. */
 static bool decide_split(const dbo_vote_rules *rules, dbo_vote_row tokens, dbo_graph_mode mode,
                          bool uniform_decode, int32_t *padded, dbo_vote_result *result)
@@ -114,8 +108,8 @@ void dbo_vote_seed_decide(const dbo_vote_rules *rules, const int32_t *matrix, in
         if (result->reason != DBO_VOTE_OK ||
             !decide_split(rules, tokens, mode, uniform_decode, &padded, result))
             padded = decide_whole(rules, tokens.max, mode, result);
-        if (padded != 0)
-            pad_all(num_tokens_across_dp, num_ranks, padded);
+        for (int32_t r = 0; r < num_ranks && padded != 0; r++)
+            num_tokens_across_dp[r] = padded;
     }
     result->num_tokens_padded = num_tokens_across_dp[rank];
 }

@@ -3,11 +3,6 @@
 
 static const dbo_op_cost no_time = {.fixed_ns = 0};
 
-static dbo_stream current_stream(const dbo_rank *rank)
-{
-    return dbo_enabled() ? dbo_current_stream() : rank->streams[DBO_STREAM_COMPUTE];
-}
-
 dbo_status dbo_kernel_launch(dbo_rank *rank, const dbo_kernel *kernel)
 {
     const dbo_seam *seam = &rank->seam;
@@ -27,7 +22,8 @@ dbo_status dbo_kernel_launch(dbo_rank *rank, const dbo_kernel *kernel)
                        .cost = kernel->cost ? kernel->cost : &no_time,
                        .io = kernel->io,
                        .addresses = kernel->addresses};
-    return seam->device->launch(seam->device_self, current_stream(rank), &op);
+    dbo_stream stream = dbo_enabled() ? dbo_current_stream() : rank->streams[DBO_STREAM_COMPUTE];
+    return seam->device->launch(seam->device_self, stream, &op);
 }
 
 dbo_status dbo_rank_synchronize(dbo_rank *rank, dbo_error *err)

@@ -163,13 +163,11 @@ static dbo_status copy_inputs(const dbo_numeric *n, const inputs *in, dbo_error 
 /* ---- the hook ---- */
 
 /* Is there a graph that the step could be replayed from? */
-static bool has_graph(const dbo_wrapper *wrapper, const dbo_plan *plan)
+static bool has_graph(const dbo_wrapper *w, const dbo_plan *plan)
 {
-    for (uint32_t i = 0; i < wrapper->num_graphs; i++)
-        if (wrapper->graphs[i].num_tokens == plan->num_tokens_padded &&
-            wrapper->graphs[i].num_ubatches == plan->num_ubatches)
-            return true;
-    return false;
+    const dbo_graph_entry *found = dbo_step_rules_default.find_graph(
+        NULL, w->graphs, w->num_graphs, plan->num_tokens_padded, plan->num_ubatches);
+    return found && found->num_ubatches == plan->num_ubatches;
 }
 
 static dbo_status attach(const dbo_numeric *n, dbo_plan *plan, dbo_error *err)

@@ -41,16 +41,26 @@ static void use_numbers(const dbo_deployment *d, const dbo_layer_shape *shape, u
     }
 }
 
-static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint32_t i,
-                               uint32_t layer, bool low_latency, dbo_layer_costs *out,
-                               dbo_error *err)
+typedef struct plan_inputs {
+    const dbo_deployment *deployment;
+    const dbo_cut *cut;
+    bool low_latency;
+    dbo_builder_fn built_in;
+    dbo_build_options options;
+    dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
+} plan_inputs;
+
+static dbo_status ubatch_costs(plan_inputs *in, uint32_t i, uint32_t layer, dbo_error *err)
 {
+    const dbo_deployment *d = in->deployment;
+    const dbo_cut *cut = in->cut;
+    dbo_layer_costs *out = &in->costs[i];
     const dbo_ubatch_metadata *m = &cut->metadata[i];
     dbo_status status = DBO_OK;
     dbo_layer_shape shape = {
         .ep_size = d->ep_size,
         .tp_size = d->config->tensor_parallel_size,
-        .low_latency = low_latency,
+        .low_latency = in->low_latency,
         .layer = layer,
         .tokens = (uint32_t)m->num_tokens,
         .padded_tokens = (uint32_t)(m->tok_stop - m->tok_start),
@@ -78,20 +88,10 @@ static dbo_status ubatch_costs(const dbo_deployment *d, const dbo_cut *cut, uint
 
 /* ---- programs ---- */
 
-typedef struct plan_inputs {
-    const dbo_deployment *deployment;
-    const dbo_cut *cut;
-    bool low_latency;
-    dbo_builder_fn built_in;
-    dbo_build_options options;
-    dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
-} plan_inputs;
-
 static dbo_status fill_costs(plan_inputs *in, uint32_t layer, dbo_error *err)
 {
     for (uint32_t i = 0; i < in->cut->num_ubatches; i++)
-        DBO_TRY(
-            ubatch_costs(in->deployment, in->cut, i, layer, in->low_latency, &in->costs[i], err));
+        DBO_TRY(ubatch_costs(in, i, layer, err));
     return DBO_OK;
 }
 

@@ -228,23 +228,6 @@ void dbo_cost_sums_init(dbo_cost_sums *sums)
         sums->charge_ns[i] = -1;
 }
 
-void dbo_cost_sums_measure(dbo_cost_sums *sums, const dbo_trace *trace, uint32_t rank,
-                           uint32_t step)
-{
-    sums->op_ns = sums->comm_ns = 0;
-    for (uint64_t i = 0; i < trace->num_spans; i++) {
-        const dbo_span *span = dbo_trace_span(trace, i);
-        if (!is_of(span->id, rank, step) || span->part == DBO_SPAN_WAIT)
-            continue;
-        bool is_comm = class_of(span) == DBO_CLASS_COMM;
-        /* A flight lies over its send; the send is part of it. */
-        if (is_comm && span->part != DBO_SPAN_SEND)
-            sums->comm_ns += span->end_ns - span->start_ns;
-        else if (!is_comm)
-            sums->op_ns += span->end_ns - span->start_ns;
-    }
-}
-
 /* Adds with - without to a part and to the total, if both are known. */
 static void add_part(dbo_split_cost *out, dbo_quantity *part, int64_t without_ns, int64_t with_ns)
 {

@@ -117,9 +117,6 @@ typedef struct dbo_split_cost {
 
 /* All not known. */
 void dbo_cost_sums_init(dbo_cost_sums *sums);
-/* Fills op_ns and comm_ns with *measured* durations: contention between the ubatches included. */
-void dbo_cost_sums_measure(dbo_cost_sums *sums, const dbo_trace *trace, uint32_t rank,
-                           uint32_t step);
 void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
                             const dbo_cost_sums *with);
 

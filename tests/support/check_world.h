@@ -9,7 +9,7 @@
 #define DBO_TESTS_CHECK_WORLD_H
 
 #include "core/check/order/check.h"
-#include "core/check/order/null_machine.h"
+#include "core/seam/null_machine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,9 +3,9 @@
  * Issue order does not depend on time there, so one run has every order of completion: what a
  * program may do wrong is found from what it orders, not from what has happened. */
 #include "core/check/order/check.h"
-#include "core/check/order/null_machine.h"
 #include "core/rank/rank.h"
 #include "core/rank/rank_memory.h"
+#include "core/seam/null_machine.h"
 
 #include <stdlib.h>
 #include <string.h>

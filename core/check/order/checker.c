@@ -352,7 +352,7 @@ static void call_begins(check_rank *rank, const dbo_call *call)
     if (call->kind == DBO_CALL_COUNTS)
         forbid(rank, call, "waits for receive counts");
     if (call->kind == DBO_CALL_EXCHANGE)
-        dbo_check_exchange_begins(rank, call);
+        dbo_check_exchange_begins(rank);
 }
 
 static void watch(void *self, const dbo_call *call)

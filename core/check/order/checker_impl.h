@@ -167,7 +167,7 @@ check_transfer *dbo_check_live_at(check_rank *rank, uint32_t handle);
 /* waits.c */
 void dbo_check_turn_event(check_rank *rank, const dbo_call *call);
 void dbo_check_step_mark(check_rank *rank, const dbo_call *call);
-void dbo_check_exchange_begins(check_rank *rank, const dbo_call *call);
+void dbo_check_exchange_begins(check_rank *rank);
 /* Does the rank's own ring of turns stand still? Then says why; *error is what the run ended with.
  */
 bool dbo_check_explain_turns(dbo_checker *checker, const check_rank *rank, const dbo_error *error);

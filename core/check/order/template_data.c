@@ -87,47 +87,28 @@ typedef struct data_check {
     handing *handings; /* (num_ubatches, DBO_KIND_COUNT) */
 } data_check;
 
-/* What an op of this kind reads and writes; false: it is not followed. */
-static bool hand(const data_check *d, uint32_t ubatch, uint32_t kind, uint32_t first, handing *out)
+/* What an op of a kind reads and writes; a kind without a row is not followed. */
+static const struct {
+    uint8_t num_reads, reads[2], writes;
+} hands[DBO_KIND_COUNT] = {
+    [DBO_KIND_A0] = {2, {COMBINED, AFTER_SHARED}, AFTER_A0},
+    [DBO_KIND_A1] = {1, {AFTER_A0}, AFTER_A1},
+    [DBO_KIND_DISPATCH] = {1, {AFTER_A1}, ARRIVED},
+    [DBO_KIND_MLP] = {1, {ARRIVED}, AFTER_MLP},
+    [DBO_KIND_COMBINE] = {1, {AFTER_MLP}, COMBINED},
+    [DBO_KIND_SHARED] = {1, {AFTER_A1}, AFTER_SHARED},
+};
+
+static void hand(const data_check *d, uint32_t ubatch, uint32_t kind, uint32_t first, handing *out)
 {
-    uint32_t base = first + ubatch * HANDED, reads[2] = {0, 0}, num_reads = 1, writes = 0;
-    if (!(d->kinds >> kind & 1u))
-        return false;
-    switch (kind) {
-    case DBO_KIND_A0:
-        reads[0] = COMBINED;
-        reads[1] = AFTER_SHARED;
-        num_reads = 2;
-        writes = AFTER_A0;
-        break;
-    case DBO_KIND_A1:
-        reads[0] = AFTER_A0;
-        writes = AFTER_A1;
-        break;
-    case DBO_KIND_DISPATCH:
-        reads[0] = AFTER_A1;
-        writes = ARRIVED;
-        break;
-    case DBO_KIND_MLP:
-        reads[0] = ARRIVED;
-        writes = AFTER_MLP;
-        break;
-    case DBO_KIND_COMBINE:
-        reads[0] = AFTER_MLP;
-        writes = COMBINED;
-        break;
-    case DBO_KIND_SHARED:
-        reads[0] = AFTER_A1;
-        writes = AFTER_SHARED;
-        break;
-    default: return false;
-    }
+    uint32_t base = first + ubatch * HANDED, num_reads = hands[kind].num_reads;
+    if (!(d->kinds >> kind & 1u) || num_reads == 0)
+        return;
     for (uint32_t i = 0; i < num_reads; i++)
-        out->reads[i] = (dbo_access){.buffer = base + reads[i]};
-    out->writes[0] = (dbo_access){.buffer = base + writes};
+        out->reads[i] = (dbo_access){.buffer = base + hands[kind].reads[i]};
+    out->writes[0] = (dbo_access){.buffer = base + hands[kind].writes};
     out->io = (dbo_op_io){
         .num_reads = num_reads, .num_writes = 1, .reads = out->reads, .writes = out->writes};
-    return true;
 }
 
 static const dbo_op_io *io_of(const data_check *d, dbo_op_id id)

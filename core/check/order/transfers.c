@@ -49,18 +49,10 @@ static void match_post(check_rank *rank, dbo_op_id id)
     dbo_findings_add(&checker->findings, &f);
 }
 
-/* A capture posts nothing; each replay of it does. */
-static void keep_post(check_rank *rank, dbo_op_id id)
-{
-    if (DBO_VEC_PUSH(&rank->capture.posts, id) != DBO_OK)
-        rank->checker->failed = true;
-}
-
 void dbo_check_replayed_posts(check_rank *rank, const check_graph *graph, uint32_t step)
 {
-    for (uint32_t i = 0; i < graph->posts.count; i++) {
+    for (uint32_t i = 0; i < graph->posts.count; i++)
         match_post(rank, dbo_op_id_with_step(graph->posts.items[i], step));
-    }
 }
 
 /* ---- limits of the back end ---- */
@@ -195,10 +187,10 @@ void dbo_check_post(check_rank *rank, const dbo_call *call)
     const dbo_clock *clock = dbo_check_issue(rank, call->stream);
     uint32_t tick = clock->at[call->stream];
     dbo_clock_join(&before, &rank->host);
-    if (rank->capturing)
-        keep_post(rank, call->id);
-    else
+    if (!rank->capturing)
         match_post(rank, call->id);
+    else if (DBO_VEC_PUSH(&rank->capture.posts, call->id) != DBO_OK) /* a replay posts it */
+        rank->checker->failed = true;
     if (call->direction == DBO_A2A_COMBINE)
         check_handles(rank, call);
     dbo_check_reads(rank, call, call->stream, tick, clock);

@@ -159,10 +159,9 @@ void dbo_check_step_mark(check_rank *rank, const dbo_call *call)
     }
 }
 
-void dbo_check_exchange_begins(check_rank *rank, const dbo_call *call)
+void dbo_check_exchange_begins(check_rank *rank)
 {
     dbo_checker *checker = rank->checker;
-    (void)call;
     rank->exchanges++;
     if (rank->step == DBO_NOWHERE)
         return;

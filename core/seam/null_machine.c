@@ -1,5 +1,5 @@
 /* null_machine.c: numbers are given out in order; everything else is nothing. */
-#include "core/check/order/null_machine.h"
+#include "core/seam/null_machine.h"
 
 #include <string.h>
 

@@ -5,9 +5,16 @@
  *
  *     dbo_null_machine machine = {.caps = {.max_in_flight = 2}};
  *     dbo_null_machine_seam(&machine, &seam);
+ *
+ * Who wants to do something in a call has this machine as the first member of one of its own, and
+ * slots of its own in copies of the tables; all slots get that machine as self:
+ *
+ *     dbo_device_ops device = *seam.device;
+ *     device.launch = my_launch;
+ *     seam.device = &device;
  */
-#ifndef DBO_CHECK_NULL_MACHINE_H
-#define DBO_CHECK_NULL_MACHINE_H
+#ifndef DBO_NULL_MACHINE_H
+#define DBO_NULL_MACHINE_H
 
 #include "core/seam/seam.h"
 
