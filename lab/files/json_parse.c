@@ -124,6 +124,14 @@ static bool scan_to(scan *s, size_t end, size_t max_values)
     return s->at >= end;
 }
 
+/* Of text that may be anything, so that a sentence is one line. */
+static void make_plain(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7F)
+            *text = '?';
+}
+
 static void put_scanned_path(const scan *s, char *out, size_t size)
 {
     size_t length = 0;
@@ -138,9 +146,7 @@ static void put_scanned_path(const scan *s, char *out, size_t size)
                             (int)(frame->key_length < 64 ? frame->key_length : 64), frame->key);
         length += (size_t)more;
     }
-    for (char *c = out; *c; c++) /* may be any bytes */
-        if (*c < ' ' || *c == 0x7F)
-            *c = '?';
+    make_plain(out);
 }
 
 /* Fails at the latest token of a scan. */
@@ -230,7 +236,10 @@ static dbo_status fail_malformed(scan *s, const dbo_json_options *options, const
         sentence = "not JSON: the text ends too early";
         s->token = s->length;
         break;
-    default: snprintf(syntax, sizeof syntax, "not JSON: %s", said->text); sentence = syntax;
+    default:
+        snprintf(syntax, sizeof syntax, "not JSON: %s", said->text);
+        make_plain(syntax);
+        sentence = syntax;
     }
     return fail_at(s, options, DBO_PARSE, hint, sentence, err);
 }
