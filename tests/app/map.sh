@@ -8,7 +8,7 @@ source=$1 binary=$2
 cd "$source" || exit 2
 script=scripts/workloads/deepseek-v2-lite-two-ranks.lua
 work=$(mktemp) || exit 2
-trap 'rm -f "$work"' EXIT INT TERM
+trap 'rm -f "$work" "$work.out"' EXIT INT TERM
 failures=0
 
 # The first table: what a row names is in a file that the row links to, and the functions are ones
@@ -71,12 +71,12 @@ if [ "$slots" -lt 35 ]; then
     failures=$((failures + 1))
 fi
 
-# Commands as the document abbreviates them: S is the script, HT an option.
+# Commands as the document abbreviates them: S is the script, F a file, HT an option.
 grep -oE '`dbo (run|show|eval|explain|check)[^`]*`' docs/map.md | tr -d '`' | sort -u >"$work"
 count=$(wc -l <"$work")
 while IFS= read -r command; do
     line=$(printf '%s\n' "$command" | sed -e 's/^dbo //' -e "s# S\\( \\|\$\\)# $script\\1#" \
-        -e 's/ HT\( \|$\)/ --set all2all_backend=deepep_high_throughput\1/')
+        -e "s# F\( \|\$\)# $work.out\1#" -e 's/ HT\( \|$\)/ --set all2all_backend=deepep_high_throughput\1/')
     # shellcheck disable=SC2086 # words of a command
     "$binary" $line >/dev/null 2>&1 </dev/null
     code=$?
