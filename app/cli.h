@@ -1,7 +1,7 @@
 /* cli.h: a command of `dbo`, described once: its table of options is what parses, and what --help,
  * the manual page and the completions say.
  *
- * A command is one file, cli_NAME.c, and one row in commands.h:
+ * A command is one file, cli_NAME.c, one row in commands.h, and its words in say/commands.txt:
  *
  *     typedef struct greet_arguments { const char *name; bool loud; } greet_arguments;
  *     static const dbo_cli_option arguments[] = {
@@ -11,9 +11,8 @@
  *     static const dbo_cli_option options[] = {
  *         {"loud", .help = "In capitals", .at = offsetof(greet_arguments, loud)}, {0}};
  *     static int greet(dbo_cli *cli, void *given) { ... return dbo_cli_end(); }
- *     const dbo_command dbo_command_greet = {
- *         "greet", "Learn:", "Say hello", "Say hello to NAME.", "  dbo greet Ada\n", NULL,
- * arguments, options, sizeof(greet_arguments), greet};
+ *     const dbo_command dbo_command_greet = {DBO_COMMAND_TEXT(greet), .arguments = arguments,
+ *         .options = options, .bytes = sizeof(greet_arguments), .run = greet};
  *
  * Every mistake on the command line is one sentence with the nearest option. Errors go to stderr as
  * "dbo: SENTENCE" and, if there is a hint, "     HINT" below.
@@ -22,6 +21,7 @@
 #define DBO_APP_CLI_H
 
 #include "app/io/output.h"
+#include "command_texts.h" /* generated from app/say/commands.txt */
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/strbuf.h"
@@ -105,6 +105,10 @@ typedef struct dbo_cli {
     const char *log_text;
     bool help, version;
 } dbo_cli;
+
+/* Its name, group, what, help and examples, and its notes if it has some, from
+ * app/say/commands.txt. */
+#define DBO_COMMAND_TEXT(name) DBO_COMMAND_TEXT_##name
 
 struct dbo_command {
     const char *name, *group, *what;                 /* `group` is its heading in dbo --help */

@@ -137,20 +137,7 @@ static int bench(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_bench = {
-    "bench",
-    "Prove:",
-    "How fast dbo itself is",
-    .help = "Measure dbo itself. NAME is one of handoff (the turn passes from one ubatch to the "
-            "other), sim (a step of 61 layers, simulated) and check (runs with the checker beside "
-            "runs without); without it, all.",
-    .examples = "  dbo bench\n"
-                "  dbo bench handoff --json handoff.json\n"
-                "  dbo bench sim --ranks 256 --runs 21\n"
-                "  dbo bench check --runs 51 --json check.json\n"
-                "  echo '{\"layers\": 8, \"dur_us\": {\"x0\": 120.5}}' | dbo bench sim --model - "
-                "--json -\n",
-    .notes = "The floor is a bare event loop, a program of its own that ./dev bench builds beside "
-             "dbo.",
+    DBO_COMMAND_TEXT(bench),
     .arguments = (const dbo_cli_option[]){{"NAME", .help = "a benchmark", .kind = DBO_CLI_TAKEN,
                                            .at = offsetof(bench_arguments, name),
                                            .words = bench_words, .take = take_name},
@@ -170,8 +157,7 @@ const dbo_command dbo_command_bench = {
              .at = offsetof(bench_arguments, runs), .usual = "9 and 31",
              .help = "sim: fresh processes a rank count; check: pairs of runs; medians are shown"},
             {0}},
-    .bytes = sizeof(bench_arguments),
-    .run = bench};
+    .bytes = sizeof(bench_arguments), .run = bench};
 
 static dbo_status take_name(void *at, const char *text, dbo_error *err)
 {

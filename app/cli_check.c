@@ -302,22 +302,7 @@ static int check(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_check = {
-    "check",
-    "Prove:",
-    "What may go wrong in some order of completion, and lost time",
-    .help = "Look for what may go wrong in any order in which the work of a run can complete: "
-            "races, blocks that are freed too early, waits without end, rows that differ from "
-            "those without DBO; and for lost time. SCRIPT is simulated, also with other ranks late "
-            "and requests in another order; if it returns no experiment, each that it runs is. "
-            "Without one, --fault runs the fault's own scene. Exit code 3 if there is something, 1 "
-            "if the run was refused, 2 if the script cannot reach the fault.",
-    .examples = "  dbo check deepseek-v3-prefill\n"
-                "  dbo check --fault no-comm-wait\n"
-                "  dbo check deepseek-v3-prefill --fault event-after-yield\n"
-                "  dbo check late-previous-event\n"
-                "  dbo show program deepseek-v3-prefill --json >p.json\n"
-                "  dbo check --program p.json\n"
-                "  dbo check --program p.json --layers=3 --json findings.json\n",
+    DBO_COMMAND_TEXT(check),
     .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(check_arguments, false), {0}},
     .options =
         (const dbo_cli_option[]){
@@ -335,5 +320,4 @@ const dbo_command dbo_command_check = {
              .at = offsetof(check_arguments, layers), .usual = "1",
              .help = "With --program: run it as N layers, one after the other"},
             {0}},
-    .bytes = sizeof(check_arguments),
-    .run = check};
+    .bytes = sizeof(check_arguments), .run = check};

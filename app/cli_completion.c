@@ -110,6 +110,13 @@ static void put_find(void)
     put_cases();
 }
 
+static const char bash[] =
+#include "completion.bash.inc" /* generated from app/say/completion.bash */
+    ;
+static const char zsh[] =
+#include "completion.zsh.inc"
+    ;
+
 static int completion(dbo_cli *cli, void *given)
 {
     const uint32_t *shell = given;
@@ -119,39 +126,13 @@ static int completion(dbo_cli *cli, void *given)
     printf("# Completion of dbo for %s; made by dbo completion %s.\n", shell_words(*shell),
            shell_words(*shell));
     put_find();
-    if (*shell == 0)
-        printf("_dbo() {\n"
-               "    local current=${COMP_WORDS[COMP_CWORD]} program=${COMP_WORDS[0]}\n"
-               "    local flags names files\n"
-               "    _dbo_find \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"\n"
-               "    [[ $current == '=' ]] && current=''\n"
-               "    [[ $current == -* ]] && names=$flags files=''\n"
-               "    COMPREPLY=($(compgen -W \"$names\" -- \"$current\"))\n"
-               "    [[ -n $files ]] && COMPREPLY+=($(compgen -f -- \"$current\"))\n"
-               "    return 0\n"
-               "}\n"
-               "complete -o filenames -F _dbo dbo\n");
-    else
-        printf("_dbo() {\n"
-               "    local program=$words[1] flags names files\n"
-               "    _dbo_find \"${(@)words[2,CURRENT-1]}\"\n"
-               "    [[ $PREFIX == -* ]] && names=$flags files=''\n"
-               "    compadd -- ${=names}\n"
-               "    [[ -n $files ]] && _files\n"
-               "}\n"
-               "_dbo \"$@\"\n");
+    fputs(*shell == 0 ? bash : zsh, stdout);
     return dbo_cli_end();
 }
 
 const dbo_command dbo_command_completion = {
-    "completion",
-    "Learn:",
-    "The completion of a shell: bash or zsh",
-    .help = "Print the completion of a shell.",
-    .examples = "  . <(dbo completion bash)\n"
-                "  dbo completion zsh >_dbo\n",
+    DBO_COMMAND_TEXT(completion),
     .arguments = (const dbo_cli_option[]){{"SHELL", .help = "a shell", .kind = DBO_CLI_WORD,
                                            .required = true, .words = shell_words},
                                           {0}},
-    .bytes = sizeof(uint32_t),
-    .run = completion};
+    .bytes = sizeof(uint32_t), .run = completion};

@@ -86,12 +86,4 @@ static int doctor(dbo_cli *cli, void *given)
     return dbo_cli_end_with(dbo_cli_print_document(cli, &text, &err), &err);
 }
 
-const dbo_command dbo_command_doctor = {
-    "doctor",
-    "Real machines:",
-    "What this build and this machine have",
-    .help = "What this build of dbo was made with, and what this machine has.",
-    .examples = "  dbo doctor\n",
-    .notes = "Parts that say 'no' are left out of this build; the last column says what they need. "
-             "The simulator needs none of them.",
-    .run = doctor};
+const dbo_command dbo_command_doctor = {DBO_COMMAND_TEXT(doctor), .run = doctor};

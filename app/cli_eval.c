@@ -41,15 +41,7 @@ static int eval(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_eval = {
-    "eval",
-    "Prove:",
-    "The engine's decisions on a file of cases",
-    .help = "Evaluate the engine's decisions on the cases of FILE. Prints {\"kind\": KIND, "
-            "\"results\": [...]}, one result a case, in order; a case that is rejected gives "
-            "{\"error\": SENTENCE}.",
-    .examples =
-        "  echo '{\"is_last_ubatch_empty\":[{\"orig\":97,\"padded\":256,\"num_ubatches\":2}]}'"
-        " | dbo eval last_ubatch_empty --in -\n",
+    DBO_COMMAND_TEXT(eval),
     .notes = "Kinds:"
 #define EVAL_KIND_WORD(name, list, run) " " name
     DBO_EVAL_KIND_MAP(EVAL_KIND_WORD),

@@ -52,20 +52,9 @@ static int explain(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_explain = {
-    "explain",
-    "Learn:",
-    "What a word means: of a timeline, a result, a key, a fault",
-    .help = "Say what a word means: of the timeline, of a result, of a decision, a key of the "
-            "configuration; and what goes wrong in a fault, with a picture and the commands that "
-            "show it. Without a word: list them. The name of a group lists that group.",
-    .examples = "  dbo explain hand-off\n"
-                "  dbo explain exposed communication\n"
-                "  dbo explain threshold\n"
-                "  dbo explain no-comm-wait\n"
-                "  dbo explain faults\n",
+    DBO_COMMAND_TEXT(explain),
     .arguments =
         (const dbo_cli_option[]){{"TERM", .help = "a term", .many = true, .kind = DBO_CLI_TAKEN,
                                   .words = term_words, .take = take_word},
                                  {0}},
-    .bytes = sizeof(explain_arguments),
-    .run = explain};
+    .bytes = sizeof(explain_arguments), .run = explain};

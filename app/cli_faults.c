@@ -37,24 +37,11 @@ static int faults(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_faults = {
-    "faults",
-    "Prove:",
-    "Pitfalls that a run can be given, to see what they look like",
-    .help = "List the pitfalls that a run with DBO can be given: name, what comes of it, what goes "
-            "wrong, and where it was reported. Outcomes: dbo check finds that something is not "
-            "ordered or waits for ever (order), that outputs differ from those without DBO (rows), "
-            "that the step is right, but slower (time), exit code 3 for each; the run is refused, "
-            "exit code 1; it is no defect and only shown, exit code 0.",
-    .examples = "  dbo faults\n"
-                "  dbo explain no-comm-wait\n"
-                "  dbo check --fault no-comm-wait\n"
-                "  dbo run late-rank --fault late-rank:rank=1,us=200\n"
-                "  dbo faults --json faults.json\n",
+    DBO_COMMAND_TEXT(faults),
     .options =
         (const dbo_cli_option[]){
             {"json", "FILE", .kind = DBO_CLI_OUTPUT, .at = offsetof(faults_arguments, json),
              .help = "Write the list to FILE as JSON: name, outcome, what goes wrong, parameters, "
                      "scene, reports; - is the standard output, with nothing else on it"},
             {0}},
-    .bytes = sizeof(faults_arguments),
-    .run = faults};
+    .bytes = sizeof(faults_arguments), .run = faults};

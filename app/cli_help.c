@@ -137,13 +137,7 @@ static int help(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_help = {
-    "help",
-    "Learn:",
-    "The options of a command, with examples",
-    .help = "Say what a command does, with its options and examples; without COMMAND: which there "
-            "are.",
-    .examples = "  dbo help run\n"
-                "  dbo help --man >dbo.1\n",
+    DBO_COMMAND_TEXT(help),
     .arguments = (const dbo_cli_option[]){{"COMMAND", .help = "a command", .kind = DBO_CLI_TAKEN,
                                            .at = offsetof(help_arguments, command),
                                            .words = dbo_command_name, .take = take_command},
@@ -151,8 +145,7 @@ const dbo_command dbo_command_help = {
     .options =
         (const dbo_cli_option[]){
             {"man", .help = "Print the manual page", .at = offsetof(help_arguments, man)}, {0}},
-    .bytes = sizeof(help_arguments),
-    .run = help};
+    .bytes = sizeof(help_arguments), .run = help};
 
 static int no_command(dbo_cli *cli, void *given)
 {
@@ -164,13 +157,7 @@ static int no_command(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_top = {
-    "dbo",
-    .help = "Teaches, predicts and runs Dual Batch Overlap: two microbatches of a Mixture-of-"
-            "Experts model, one communicating while the other computes.",
-    .examples = "  dbo run deepseek-v3-decode\n"
-                "  dbo run deepseek-v3-prefill --set hardware=H20\n"
-                "  dbo help run\n",
-    .notes = DBO_EXIT_DOC,
+    DBO_COMMAND_TEXT(dbo), .notes = DBO_EXIT_DOC,
     .arguments = (const dbo_cli_option[]){{"COMMAND", .help = "a command", .kind = DBO_CLI_TAKEN,
                                            .words = dbo_command_name},
                                           {0}},

@@ -112,17 +112,17 @@ static void put_command(const dbo_command *command)
     }
 }
 
+static const char manual_begin[] =
+#include "manual_begin.roff.inc" /* generated from app/say/manual_begin.roff */
+    ;
+static const char manual_end[] =
+#include "manual_end.roff.inc"
+    ;
+
 void dbo_print_man_page(void)
 {
     printf(".TH DBO 1 \"\" \"dbo %s\" \"User Commands\"\n", DBO_BUILD_VERSION);
-    puts(
-        ".SH NAME\ndbo \\- dual batch overlap for Mixture\\-of\\-Experts models: simulated, shown, "
-        "explained");
-    puts(".SH SYNOPSIS\n.B dbo\nCOMMAND [OPTION...] [ARGUMENT...]");
-    puts(".SH DESCRIPTION\n"
-         "Splits a batch of a Mixture\\-of\\-Experts model into two microbatches, so that the\n"
-         "all\\-to\\-all of one travels while the other computes; predicts what that brings for a\n"
-         "model and a cluster, and shows why.");
+    fputs(manual_begin, stdout);
     puts(".SH COMMANDS");
     put_list();
     puts(".SH THE COMMANDS, ONE BY ONE");
@@ -132,16 +132,5 @@ void dbo_print_man_page(void)
     put_options(&dbo_command_top, true);
     puts(".SH EXIT STATUS");
     put_text(DBO_EXIT_DOC);
-    puts(".SH ENVIRONMENT\n"
-         ".TP\n.B DBO_LOG\nLevels of the log, as \\fB\\-\\-log\\fR takes them.\n"
-         ".TP\n.B DBO_BACKEND_PATH\nFolders, with : between them, where back ends are looked for "
-         "first.\n"
-         ".TP\n.B DBO_SCRIPTS_DIR\nA folder with models/, hardware/, faults/ and scripts by name,\n"
-         "searched before all others.\n"
-         ".TP\n.B XDG_DATA_HOME, XDG_DATA_DIRS\nThe folders whose dbo/scripts is searched then.\n"
-         ".TP\n.B DBO_SET\nSettings as \\fB\\-\\-set\\fR takes them, spaces between: nodes=4 "
-         "layers=8.\n"
-         ".TP\n.B VLLM_DBO_COMM_SMS\nThe default of dbo_comm_sms.\n"
-         ".TP\n.B NO_COLOR\nIf set to anything, no colours.\n"
-         ".TP\n.B COLUMNS\nThe width of the output where it is no terminal.");
+    fputs(manual_end, stdout);
 }

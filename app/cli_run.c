@@ -237,17 +237,7 @@ static int run(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_run = {
-    "run",
-    "Predict:",
-    "Simulate a step with DBO off and on, and compare",
-    .help =
-        "Simulate one step of the experiment that SCRIPT returns. SCRIPT is a path, or the name "
-        "of one that dbo scripts lists.",
-    .examples = "  dbo run deepseek-v3-decode\n"
-                "  dbo run deepseek-v3-prefill --set hardware=H20\n"
-                "  dbo run deepseek-v3-decode --layers 4:5 --trace decode.json\n"
-                "  dbo run deepseek-v3-decode --step\n"
-                "  dbo run deepseek-v3-decode --json - | less\n",
+    DBO_COMMAND_TEXT(run),
     .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(run_arguments, true), {0}},
     .options =
         (const dbo_cli_option[]){
@@ -278,5 +268,4 @@ const dbo_command dbo_command_run = {
              .help = "Draw for N columns, at least 20; the lines of the notation are never broken",
              .usual = "the terminal's"},
             {0}},
-    .bytes = sizeof(run_arguments),
-    .run = run};
+    .bytes = sizeof(run_arguments), .run = run};

@@ -71,19 +71,8 @@ static int scripts(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_scripts = {
-    "scripts",
-    "Predict:",
-    "The scripts that come with dbo, or are found by their name",
-    .help =
-        "List the scripts that can be given by their name instead of their path, and where they "
-        "are: below ./scripts, $DBO_SCRIPTS_DIR, dbo/scripts of $XDG_DATA_HOME and "
-        "$XDG_DATA_DIRS, and where dbo was installed. The first folder that has a name is "
-        "meant; a path that exists comes before any name.",
-    .examples = "  dbo scripts\n"
-                "  dbo run deepseek-v3-decode\n"
-                "  dbo run whatif/threshold\n",
+    DBO_COMMAND_TEXT(scripts),
     .options = (const dbo_cli_option[]){{"names", .help = "Print the names alone, one a line",
                                          .at = offsetof(scripts_arguments, names)},
                                         {0}},
-    .bytes = sizeof(scripts_arguments),
-    .run = scripts};
+    .bytes = sizeof(scripts_arguments), .run = scripts};

@@ -99,19 +99,7 @@ static int show(dbo_cli *cli, void *given)
 }
 
 const dbo_command dbo_command_show = {
-    "show",
-    "See:",
-    "A part of a step: vote, slices, metadata, program, graph",
-    .help = "Show one part of the step that SCRIPT describes. PART is one of"
-            "\n  vote      the matrix that the ranks exchange, and what follows from it"
-            "\n  slices    requests and tokens of each ubatch, as cut and as padded"
-            "\n  metadata  what attention is told in each ubatch"
-            "\n  program   the schedule of a layer, instruction by instruction"
-            "\n  graph     captured graphs: sizes, forms, nodes",
-    .examples = "  dbo show vote deepseek-v3-decode\n"
-                "  dbo show slices deepseek-v3-prefill --set batch.num_tokens=1000\n"
-                "  dbo show program deepseek-v3-prefill --json\n"
-                "  dbo show program faults/no-comm-wait --fault no-comm-wait\n",
+    DBO_COMMAND_TEXT(show),
     .arguments =
         (const dbo_cli_option[]){{"PART", .help = "a part", .kind = DBO_CLI_WORD, .required = true,
                                   .words = part_words, .at = offsetof(show_arguments, part)},
@@ -125,5 +113,4 @@ const dbo_command dbo_command_show = {
                                  {"json", .at = offsetof(show_arguments, json),
                                   .help = "program: as JSON, which dbo check --program reads"},
                                  {0}},
-    .bytes = sizeof(show_arguments),
-    .run = show};
+    .bytes = sizeof(show_arguments), .run = show};

@@ -1,5 +1,5 @@
 /* commands.h: the commands of `dbo`. A new one is a file cli_NAME.c that defines dbo_command_NAME
- * (cli.h), and a row here; help, manual page and completions follow.
+ * (cli.h), a row here, and its words in say/commands.txt; help, manual page and completions follow.
  *
  *     const dbo_command *command;
  *     for (size_t i = 0; (command = dbo_command_at(i)); i++)

@@ -26,3 +26,22 @@ string(REGEX REPLACE "\n([a-z]+):: ([^\n]*)" "\n    .\\1 = \"\\2\"," text "${tex
 string(REGEX REPLACE "\n\\[([A-Z_]+)\\]" "},\n[DBO_FAULT_\\1] = {" text "${text}")
 string(REGEX REPLACE "^[ \n]*}," "" text "${text}")
 file(CONFIGURE OUTPUT ${dbo_generated}/faults.inc @ONLY CONTENT "${text}}\n")
+
+dbo_read_text(commands text)
+string(REGEX REPLACE "\n(group|what):: ([^\n]*)" "\n, .\\1 = \"\\2\"" text "${text}")
+string(REGEX REPLACE "\n(help|notes):: ([^\n]*)" "\n, .\\1 = \"\\2\\\\n\"" text "${text}")
+string(REGEX REPLACE "\nexamples::" "\n, .examples =" text "${text}")
+string(REGEX REPLACE "\n[|]([^\n]*)" "\n \"\\1\\\\n\"" text "${text}")
+string(REGEX REPLACE "\n+([, ])" "\\1" text "${text}")
+string(REGEX REPLACE "\n\\[([a-z]+)\\]" "\n#define DBO_COMMAND_TEXT_\\1 .name = \"\\1\"" text "${text}")
+file(CONFIGURE OUTPUT ${dbo_generated}/command_texts.h @ONLY CONTENT "${text}")
+
+# What stands in a file, as one string literal.
+foreach(name completion.bash completion.zsh manual_begin.roff manual_end.roff)
+  set(path ${PROJECT_SOURCE_DIR}/app/say/${name})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(READ ${path} text)
+  string(REGEX REPLACE "([\"\\])" "\\\\\\1" text "${text}")
+  string(REGEX REPLACE "([^\n]*)\n" "\"\\1\\\\n\"\n" text "${text}")
+  file(CONFIGURE OUTPUT ${dbo_generated}/${name}.inc @ONLY CONTENT "${text}")
+endforeach()
