@@ -255,8 +255,7 @@ dbo_status dbo_cli_print_document(const dbo_cli *cli, dbo_strbuf *text, dbo_erro
     dbo_strbuf lines;
     dbo_strbuf_init(&lines);
     dbo_wrap_document(&lines, dbo_strbuf_text(text), dbo_cli_width());
-    lines.failed = lines.failed || text->failed;
-    dbo_strbuf_fini(text);
+    dbo_strbuf_end(text, &lines);
     return dbo_cli_print(cli, &lines, err);
 }
 

@@ -31,14 +31,8 @@ static const char *plural(uint32_t count)
 
 static void say_left_out(const char *what, const char *why, dbo_strbuf *text)
 {
-    dbo_strbuf line;
-    if (!why[0])
-        return;
-    dbo_strbuf_init(&line);
-    dbo_strbuf_printf(&line, "%s: %s", what, why);
-    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
-    text->failed = text->failed || line.failed;
-    dbo_strbuf_fini(&line);
+    if (why[0])
+        dbo_wrap_printf(text, "", dbo_cli_width(), "%s: %s", what, why);
 }
 
 /* What was found, and what was looked at for that. */
@@ -68,8 +62,7 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
     dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
     say_left_out("rows were not compared", report->no_rows, text);
     say_left_out("hand-offs of threads were not explored", report->no_turns, text);
-    text->failed = text->failed || line.failed;
-    dbo_strbuf_fini(&line);
+    dbo_strbuf_end(&line, text);
 }
 
 static dbo_status print_report(const dbo_cli *cli, const check_arguments *arguments,

@@ -51,9 +51,7 @@ static void summarise(const check_arguments *arguments, const dbo_program *progr
         dbo_strbuf_add(&line, "; its transfers are taken as ops of their stream: nothing finishes "
                               "them");
     dbo_strbuf_add(text, count > 0 ? "\n" : "");
-    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
-    text->failed = text->failed || line.failed;
-    dbo_strbuf_fini(&line);
+    dbo_wrap_end(text, "", &line, dbo_cli_width());
 }
 
 static dbo_status print(const dbo_cli *cli, const check_arguments *arguments,

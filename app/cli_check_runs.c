@@ -26,14 +26,10 @@ static void add_text(dbo_check_runs *runs, const dbo_experiment *experiment,
 {
     if (report->findings.count == 0)
         return;
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
-    dbo_strbuf_printf(&line, "%srun %u of %s, %s:", runs->text.len > 0 ? "\n" : "", runs->count,
-                      runs->path, experiment->name);
-    dbo_wrap(&runs->text, "", dbo_strbuf_text(&line), runs->width);
+    dbo_wrap_printf(&runs->text, "", runs->width,
+                    "%srun %u of %s, %s:", runs->text.len > 0 ? "\n" : "", runs->count, runs->path,
+                    experiment->name);
     dbo_findings_text(&report->findings, runs->width, &runs->text);
-    runs->text.failed = runs->text.failed || line.failed;
-    dbo_strbuf_fini(&line);
 }
 
 dbo_status dbo_check_runs_one(void *self, const dbo_experiment *experiment, dbo_error *err)
@@ -70,7 +66,5 @@ void dbo_check_runs_summary(const dbo_check_runs *runs, dbo_strbuf *out)
         dbo_strbuf_printf(&line, "%u finding%s, %u of them about speed", count,
                           count == 1 ? "" : "s", speed);
     dbo_strbuf_printf(&line, "; %u order%s explored", runs->orders, runs->orders == 1 ? "" : "s");
-    dbo_wrap(out, "", dbo_strbuf_text(&line), runs->width);
-    out->failed = out->failed || line.failed;
-    dbo_strbuf_fini(&line);
+    dbo_wrap_end(out, "", &line, runs->width);
 }

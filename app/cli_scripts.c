@@ -55,9 +55,8 @@ static bool add(void *self, const dbo_script *script)
     dbo_strbuf_init(&words);
     dbo_strbuf_printf(&label, "  %-30s ", script->name);
     dbo_fault_scene_text(script->path, &words);
-    dbo_wrap(&list->text, dbo_strbuf_text(&label), dbo_strbuf_text(&words), dbo_cli_width());
-    dbo_strbuf_fini(&label);
-    dbo_strbuf_fini(&words);
+    dbo_wrap_end(&list->text, dbo_strbuf_text(&label), &words, dbo_cli_width());
+    dbo_strbuf_end(&label, &list->text);
     return true;
 }
 

@@ -133,9 +133,7 @@ static void add_line(void (*describe)(const dbo_experiment *e, dbo_strbuf *out),
     dbo_strbuf line;
     dbo_strbuf_init(&line);
     describe(e, &line);
-    dbo_wrap(out, label, dbo_strbuf_text(&line), width);
-    out->failed = out->failed || line.failed;
-    dbo_strbuf_fini(&line);
+    dbo_wrap_end(out, label, &line, width);
 }
 
 void dbo_experiment_describe(const dbo_experiment *experiment, uint32_t width, dbo_strbuf *out)

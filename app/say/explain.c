@@ -202,19 +202,15 @@ static void add_range(const char *name, uint32_t width, dbo_strbuf *out)
     else if (dbo_field_text(key, &defaults) && dbo_field_text(key, &defaults)[0])
         dbo_strbuf_printf(&text, "%sdefault %s", key->choices ? "; " : "",
                           dbo_field_text(key, &defaults));
-    dbo_wrap(out, "  ", dbo_strbuf_text(&text), width);
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_wrap_end(out, "  ", &text, width);
 }
 
 /* "NAME (WHAT)" above what is said of it. */
 static void add_heading(const char *name, const char *what, bool found, uint32_t width,
                         dbo_strbuf *out)
 {
-    char text[160];
-    snprintf(text, sizeof text, "%s (%s)", name, what);
     dbo_strbuf_add(out, found ? "\n" : "");
-    dbo_wrap(out, "", text, width);
+    dbo_wrap_printf(out, "", width, "%s (%s)", name, what);
 }
 
 /* A value that one of the keys can have. */

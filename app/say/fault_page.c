@@ -106,9 +106,7 @@ static void add_scene(dbo_strbuf *out, const char *fault, const dbo_fault_text *
     dbo_strbuf_init(&words);
     dbo_strbuf_printf(&words, "%s: ", scene);
     dbo_fault_scene_text(scene, &words);
-    add_labelled(out, "scene:", dbo_strbuf_text(&words), width);
-    out->failed = out->failed || words.failed;
-    dbo_strbuf_fini(&words);
+    dbo_wrap_end(out, "  scene:    ", &words, width);
     dbo_strbuf_add(out, "\n");
     snprintf(line, sizeof line, "dbo check --fault %s", fault);
     dbo_wrap_command(out, 4, line, strlen(line), width);
@@ -175,9 +173,8 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
         }
         dbo_wrap(out, label, dbo_strbuf_text(&words), width);
     }
-    out->failed = out->failed || outcome.failed || words.failed;
-    dbo_strbuf_fini(&outcome);
-    dbo_strbuf_fini(&words);
+    dbo_strbuf_end(&outcome, out);
+    dbo_strbuf_end(&words, out);
 }
 
 /* ---- JSON ---- */

@@ -19,9 +19,7 @@ static void put_heading(dbo_strbuf *out, const dbo_finding *f, uint32_t width)
         dbo_strbuf_printf(&text, " (%u times)", f->times);
     if (f->lost_us >= 0)
         dbo_strbuf_printf(&text, ", %.1f us lost", f->lost_us);
-    dbo_wrap(out, "", dbo_strbuf_text(&text), width);
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_wrap_end(out, "", &text, width);
 }
 
 void dbo_findings_text(const dbo_findings *findings, uint32_t width, dbo_strbuf *out)

@@ -14,26 +14,22 @@
 void dbo_result_decision(const dbo_result *result, uint32_t width, dbo_strbuf *out)
 {
     const dbo_vote_result *decision = result->decision;
-    char text[512];
-    snprintf(text, sizeof text, "%s (%s): %s; graph %s, rank %u runs %d token%s, padding included",
-             decision->should_ubatch ? "split" : "no split", dbo_vote_reason_name(decision->reason),
-             dbo_vote_reason_text(decision->reason), dbo_graph_mode_name(decision->graph_mode),
-             result->rank, decision->num_tokens_padded,
-             decision->num_tokens_padded == 1 ? "" : "s");
-    dbo_wrap(out, "Decision ", text, width);
+    dbo_wrap_printf(
+        out, "Decision ", width, "%s (%s): %s; graph %s, rank %u runs %d token%s, padding included",
+        decision->should_ubatch ? "split" : "no split", dbo_vote_reason_name(decision->reason),
+        dbo_vote_reason_text(decision->reason), dbo_graph_mode_name(decision->graph_mode),
+        result->rank, decision->num_tokens_padded, decision->num_tokens_padded == 1 ? "" : "s");
 }
 
 void dbo_result_memory(const dbo_result *result, uint32_t width, dbo_strbuf *out)
 {
     const dbo_footprint *f = result->footprint;
-    char text[256];
-    if (!f)
-        return;
-    snprintf(text, sizeof text,
-             "rank %u: weights %.1f GB, KV cache %.1f GB, step %.1f GB, of %.1f GB%s", f->rank,
-             f->weights_bytes / 1e9, f->kv_cache_bytes / 1e9, f->step_bytes / 1e9,
-             f->device_bytes / 1e9, dbo_footprint_fits(f) ? "" : ": it does not fit");
-    dbo_wrap(out, "Memory   ", text, width);
+    if (f)
+        dbo_wrap_printf(out, "Memory   ", width,
+                        "rank %u: weights %.1f GB, KV cache %.1f GB, step %.1f GB, of %.1f GB%s",
+                        f->rank, f->weights_bytes / 1e9, f->kv_cache_bytes / 1e9,
+                        f->step_bytes / 1e9, f->device_bytes / 1e9,
+                        dbo_footprint_fits(f) ? "" : ": it does not fit");
 }
 
 void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *out)
@@ -52,8 +48,7 @@ void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *o
     }
     if (dbo_strbuf_text(&text)[0])
         dbo_wrap(out, "Warning  ", dbo_strbuf_text(&text), width);
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&text, out);
 }
 
 /* ---- notation ---- */
@@ -73,11 +68,9 @@ static void add_lines(dbo_strbuf *out, const dbo_notation *notation, dbo_notatio
  * lines are never broken, whatever the width: they are quoted and compared as wholes. */
 static void add_notation(const dbo_notation *notation, dbo_text_style style, dbo_strbuf *out)
 {
-    char heading[80];
     bool has_sends = false;
-    snprintf(heading, sizeof heading, "layer %u as issued%s", notation->layer,
-             notation->steady ? "" : " (too few layers for a steady state)");
-    dbo_wrap(out, "", heading, style.width);
+    dbo_wrap_printf(out, "", style.width, "layer %u as issued%s", notation->layer,
+                    notation->steady ? "" : " (too few layers for a steady state)");
     for (uint32_t i = 0; i < notation->num_entries; i++)
         has_sends = has_sends || notation->entries[i].part == DBO_SPAN_SEND;
     add_lines(out, notation, (dbo_notation_style){.ascii = style.ascii});

@@ -173,8 +173,7 @@ static void add_instr(const listing *l, uint32_t number, const dbo_instr *instr)
     dbo_strbuf_trim(&scratch);
     dbo_text_clean(l->out, dbo_strbuf_text(&scratch), scratch.len); /* a script's names are in it */
     dbo_strbuf_add(l->out, "\n");
-    l->out->failed = l->out->failed || scratch.failed;
-    dbo_strbuf_fini(&scratch);
+    dbo_strbuf_end(&scratch, l->out);
 }
 
 /* "layers 3-60": those that run the same program. */

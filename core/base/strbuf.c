@@ -1,7 +1,6 @@
 /* strbuf.c: text that doubles when full; the first failure to grow sticks (strbuf.h). */
 #include "core/base/strbuf.h"
 
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,12 @@ void dbo_strbuf_fini(dbo_strbuf *buf)
 {
     free(buf->data);
     *buf = (dbo_strbuf){0};
+}
+
+void dbo_strbuf_end(dbo_strbuf *part, dbo_strbuf *whole)
+{
+    whole->failed = whole->failed || part->failed;
+    dbo_strbuf_fini(part);
 }
 
 void dbo_strbuf_clear(dbo_strbuf *buf)
@@ -73,8 +78,15 @@ void dbo_strbuf_repeat(dbo_strbuf *buf, const char *text, size_t times)
 
 void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, format);
+    dbo_strbuf_vprintf(buf, format, args);
+    va_end(args);
+}
+
+void dbo_strbuf_vprintf(dbo_strbuf *buf, const char *format, va_list args)
+{
+    va_list again;
     va_copy(again, args);
     size_t room = buf->failed ? 0 : buf->cap - buf->len;
     int count = vsnprintf(room ? buf->data + buf->len : NULL, room, format, args);
@@ -89,7 +101,6 @@ void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
             buf->data[buf->len] = '\0'; /* not what fitted of it */
     }
     va_end(again);
-    va_end(args);
 }
 
 void dbo_strbuf_trim(dbo_strbuf *buf)

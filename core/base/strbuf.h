@@ -13,6 +13,7 @@
 #ifndef DBO_STRBUF_H
 #define DBO_STRBUF_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -24,12 +25,15 @@ typedef struct dbo_strbuf {
 
 void dbo_strbuf_init(dbo_strbuf *buf);
 void dbo_strbuf_fini(dbo_strbuf *buf); /* fini of a zeroed one is fine */
+/* The same of a part that has gone into `whole`, which has failed if the part has. */
+void dbo_strbuf_end(dbo_strbuf *part, dbo_strbuf *whole);
 void dbo_strbuf_clear(dbo_strbuf *buf);
 void dbo_strbuf_add(dbo_strbuf *buf, const char *text);
 void dbo_strbuf_add_bytes(dbo_strbuf *buf, const char *bytes, size_t count);
 void dbo_strbuf_repeat(dbo_strbuf *buf, const char *text, size_t times);
 void dbo_strbuf_printf(dbo_strbuf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+void dbo_strbuf_vprintf(dbo_strbuf *buf, const char *format, va_list args);
 /* Takes blanks off the end. */
 void dbo_strbuf_trim(dbo_strbuf *buf);
 /* The text so far; "" when empty, never NULL. Valid until the next append. */

@@ -193,8 +193,7 @@ static void print_ends(const dbo_canvas *canvas, dbo_strbuf *out)
     dbo_strbuf_printf(out, "%s\n", right);
     if (!between)
         add_line(plot, "  ", dbo_strbuf_text(&name), out);
-    out->failed = out->failed || name.failed;
-    dbo_strbuf_fini(&name);
+    dbo_strbuf_end(&name, out);
 }
 
 /* Equal values get an axis around them: of x on both sides, of y up or down to 0. */
@@ -219,8 +218,7 @@ static void print_marks(const dbo_canvas *canvas, dbo_strbuf *out)
         dbo_strbuf_printf(&text, "%s%s %s", s ? "   " : "", marks[plot->ascii][s],
                           canvas->table->columns[plot->series[s]].name);
     add_line(plot, "           ", dbo_strbuf_text(&text), out);
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&text, out);
 }
 
 static dbo_status plot_points(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out,
@@ -292,8 +290,7 @@ static void bar_label(const dbo_table *table, const dbo_plot *plot, uint32_t row
     if (!margins->above)
         dbo_strbuf_repeat(out, " ", margins->label > columns ? margins->label - columns : 0);
     dbo_strbuf_add(out, dbo_strbuf_text(&text));
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&text, out);
     if (plot->num_series < 2)
         return;
     const char *series = table->columns[plot->series[s]].name;
@@ -320,8 +317,7 @@ static dbo_margins measure(const dbo_table *table, const dbo_plot *plot, dbo_str
         dbo_table_cell_text(table, r, plot->x, &text);
         widen_to(&margins.label, dbo_strbuf_text(&text));
     }
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&text, out);
     return margins;
 }
 
@@ -361,8 +357,7 @@ static void add_bars(const dbo_table *table, const dbo_plot *plot, double larges
             dbo_strbuf_add(out, "\n");
         }
     }
-    out->failed = out->failed || label.failed;
-    dbo_strbuf_fini(&label);
+    dbo_strbuf_end(&label, out);
 }
 
 static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out,
@@ -379,8 +374,7 @@ static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_st
                       table->columns[plot->x].name);
     if (plot->num_series < 2)
         add_line(plot, "", dbo_strbuf_text(&heading), out);
-    out->failed = out->failed || heading.failed;
-    dbo_strbuf_fini(&heading);
+    dbo_strbuf_end(&heading, out);
     add_bars(table, plot, range[1], out);
     return DBO_OK;
 }

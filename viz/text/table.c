@@ -152,8 +152,7 @@ static dbo_layout lay_out(const dbo_table *table, uint32_t column, dbo_strbuf *o
         size_t width = dbo_text_columns(dbo_strbuf_text(&text));
         layout.width = width > layout.width ? width : layout.width;
     }
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&text, out);
     return layout;
 }
 
@@ -193,9 +192,8 @@ static void print_rows_apart(const dbo_table *table, const dbo_layout *layouts, 
             dbo_wrap(out, dbo_strbuf_text(&label), dbo_strbuf_text(&text), width);
         }
     }
-    out->failed = out->failed || label.failed || text.failed;
-    dbo_strbuf_fini(&label);
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&label, out);
+    dbo_strbuf_end(&text, out);
 }
 
 void dbo_table_print(const dbo_table *table, bool ascii, uint32_t width, dbo_strbuf *out)
@@ -229,8 +227,7 @@ void dbo_table_print(const dbo_table *table, bool ascii, uint32_t width, dbo_str
             add_padded(dbo_strbuf_text(&text), &layouts[c], c + 1 == table->num_columns, out);
         }
     }
-    out->failed = out->failed || text.failed;
-    dbo_strbuf_fini(&text);
+    dbo_strbuf_end(&text, out);
 }
 
 static void add_quoted(const char *text, dbo_strbuf *out)

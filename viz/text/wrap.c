@@ -1,6 +1,7 @@
 /* wrap.c: words into lines (wrap.h). */
 #include "viz/text/wrap.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -107,8 +108,7 @@ static void wrap(dbo_strbuf *out, size_t column, size_t hang, const char *text, 
     dbo_strbuf_init(&clean);
     dbo_text_clean(&clean, text, length);
     wrap_clean(out, column, hang, dbo_strbuf_text(&clean), clean.len, width);
-    out->failed = out->failed || clean.failed;
-    dbo_strbuf_fini(&clean);
+    dbo_strbuf_end(&clean, out);
 }
 
 void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t width)
@@ -125,6 +125,23 @@ void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t wid
         dbo_strbuf_add(out, label);
     }
     wrap(out, columns, below ? HANG : columns, text, strlen(text), width);
+}
+
+void dbo_wrap_end(dbo_strbuf *out, const char *label, dbo_strbuf *text, uint32_t width)
+{
+    dbo_wrap(out, label, dbo_strbuf_text(text), width);
+    dbo_strbuf_end(text, out);
+}
+
+void dbo_wrap_printf(dbo_strbuf *out, const char *label, uint32_t width, const char *format, ...)
+{
+    dbo_strbuf text;
+    va_list args;
+    dbo_strbuf_init(&text);
+    va_start(args, format);
+    dbo_strbuf_vprintf(&text, format, args);
+    va_end(args);
+    dbo_wrap_end(out, label, &text, width);
 }
 
 /* To the next blank that is not quoted. */

@@ -23,6 +23,12 @@ void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes);
  * blanks as the label has columns. Ends the last line. */
 void dbo_wrap(dbo_strbuf *out, const char *label, const char *text, uint32_t width);
 
+/* The same of a text that is made as printf does. */
+void dbo_wrap_printf(dbo_strbuf *out, const char *label, uint32_t width, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same of a text that is freed then; if it has failed, so has out. */
+void dbo_wrap_end(dbo_strbuf *out, const char *label, dbo_strbuf *text, uint32_t width);
+
 /* Appends a command of `length` bytes, indented; where it is broken a shell goes on to read. */
 void dbo_wrap_command(dbo_strbuf *out, size_t indent, const char *command, size_t length,
                       uint32_t width);
