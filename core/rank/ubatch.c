@@ -262,10 +262,13 @@ static dbo_status make_events(dbo_rank *rank, uint32_t count, dbo_error *err)
     for (; rank->num_context_events < count; rank->num_context_events++) {
         uint32_t i = rank->num_context_events;
         dbo_status status = seam->device->event_create(seam->device_self, &rank->compute_done[i]);
-        if (status == DBO_OK)
-            status = seam->device->event_create(seam->device_self, &rank->comm_done[i]);
         if (status != DBO_OK)
             return dbo_rank_fail(rank, status, err);
+        status = seam->device->event_create(seam->device_self, &rank->comm_done[i]);
+        if (status != DBO_OK) { /* only pairs are counted, and destroyed with the rank */
+            seam->device->event_destroy(seam->device_self, rank->compute_done[i]);
+            return dbo_rank_fail(rank, status, err);
+        }
     }
     return DBO_OK;
 }

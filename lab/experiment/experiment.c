@@ -98,7 +98,7 @@ static void hint_divisors(uint32_t experts, uint32_t ep_size, char *hint, size_t
         below--;
     while (above < experts && experts % above != 0)
         above++;
-    if (above > ep_size && experts % above == 0)
+    if (above > ep_size)
         snprintf(hint, size, "Use %u or %u GPUs.", below, above);
     else
         snprintf(hint, size, "Use %u GPUs.", below);

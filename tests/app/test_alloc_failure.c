@@ -1,183 +1,25 @@
 /* test_alloc_failure.c: memory runs out at every place where it can.
  *
- * The linker sends this program's own allocations (malloc and its kin, mmap of stacks, threads)
- * through the functions below. A piece of work is done again and again, its 1st, 2nd, 3rd, ...
- * allocation refused, until none was: alone, and with all that follow. Each time it must fail with
- * a sentence, leave nothing allocated, and at the end work as if nothing had been.
+ * Allocations go through functions that can refuse (tests/support/refusals.h). A piece
+ * of work is done again and again, its 1st, 2nd, 3rd, ... allocation refused, until none was:
+ * alone, and with all that follow. Each time it must fail with a sentence, leave nothing allocated,
+ * and at the end work as if nothing had been.
  */
 #include "app/eval/eval.h"
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
 #include "core/check/order/check.h"
+#include "core/program/builders.h"
 #include "lab/check/speed.h"
 #include "lab/files/program_json.h"
 #include "lab/world/outcome.h"
+#include "sim/sim.h"
 #include "tests/support/random_experiment.h"
+#include "tests/support/refusals.h"
 #include "tests/support/trace_digest.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <locale.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-/* ---- the allocator ---- */
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *block, size_t bytes);
-void *__real_aligned_alloc(size_t alignment, size_t bytes);
-int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
-char *__real_strdup(const char *text);
-void __real_free(void *block);
-void *__real_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
-int __real_munmap(void *at, size_t bytes);
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
-                          void *arg);
-
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *block, size_t bytes);
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
-int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
-char *__wrap_strdup(const char *text);
-void __wrap_free(void *block);
-void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset);
-int __wrap_munmap(void *at, size_t bytes);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
-                          void *arg);
-
-#define NEVER (LONG_MAX / 2)
-
-static atomic_long to_go = NEVER; /* allocations until one is refused */
-static atomic_bool for_good;      /* and all that follow */
-static atomic_long refused, live_blocks;
-
-static bool refuse(void)
-{
-    long left = atomic_fetch_sub(&to_go, 1);
-    if (left != 1 && (left > 1 || !atomic_load(&for_good)))
-        return false;
-    atomic_fetch_add(&refused, 1);
-    errno = ENOMEM;
-    return true;
-}
-
-static void *counted(void *block)
-{
-    if (block)
-        atomic_fetch_add(&live_blocks, 1);
-    return block;
-}
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refuse() ? NULL : counted(__real_malloc(bytes));
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return refuse() ? NULL : counted(__real_calloc(count, bytes));
-}
-
-void *__wrap_realloc(void *block, size_t bytes)
-{
-    if (refuse())
-        return NULL;
-    void *moved = __real_realloc(block, bytes);
-    return block ? moved : counted(moved);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
-{
-    return refuse() ? NULL : counted(__real_aligned_alloc(alignment, bytes));
-}
-
-int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
-{
-    if (refuse())
-        return ENOMEM;
-    int failed = __real_posix_memalign(out, alignment, bytes);
-    if (!failed)
-        counted(*out);
-    return failed;
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return refuse() ? NULL : counted(__real_strdup(text));
-}
-
-void __wrap_free(void *block)
-{
-    if (block)
-        atomic_fetch_sub(&live_blocks, 1);
-    __real_free(block);
-}
-
-void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
-{
-    if (refuse())
-        return MAP_FAILED;
-    void *pages = __real_mmap(at, bytes, protection, flags, file, offset);
-    if (pages != MAP_FAILED)
-        atomic_fetch_add(&live_blocks, 1);
-    return pages;
-}
-
-int __wrap_munmap(void *at, size_t bytes)
-{
-    atomic_fetch_sub(&live_blocks, 1);
-    return __real_munmap(at, bytes);
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
-                          void *arg)
-{
-    return refuse() ? EAGAIN : __real_pthread_create(thread, attr, start, arg);
-}
-
-/* ---- over and over ---- */
-
-/* Does the work and gives back all that it took; *digest is what came of it. */
-typedef dbo_status (*work_fn)(void *arg, uint64_t *digest, dbo_error *err);
-
-/* `forgives`: one refusal may pass unseen where the result is the same. Lua collects its garbage
- * and asks again; the device's allocator does without a spare event. */
-static long fail_each(const char *name, work_fn work, void *arg, bool all_after, bool forgives)
-{
-    uint64_t expected = 0, digest = 0;
-    dbo_error err = {0};
-    if (work(arg, &expected, &err) != DBO_OK)
-        fail_msg("%s: %s", name, err.message);
-    long before = atomic_load(&live_blocks), other = 0;
-    for (long k = 1;; k++) {
-        err = (dbo_error){0};
-        atomic_store(&refused, 0);
-        atomic_store(&for_good, all_after);
-        atomic_store(&to_go, k);
-        dbo_status status = work(arg, &digest, &err);
-        atomic_store(&to_go, NEVER);
-        long leaked = atomic_load(&live_blocks) - before;
-        if (leaked != 0)
-            fail_msg("%s: allocation %ld refused leaks %ld blocks (%s)", name, k, leaked,
-                     err.message);
-        if (atomic_load(&refused) == 0) {
-            assert_int_equal(status, DBO_OK);
-            assert_int_equal(digest, expected);
-            printf("alloc: %s: each of %ld allocations refused%s, %ld times another sentence\n",
-                   name, k - 1, all_after ? " with all that follow" : "", other);
-            return k - 1;
-        }
-        if (status == DBO_OK && (!forgives || digest != expected))
-            fail_msg("%s: allocation %ld is refused, and nobody says so", name, k);
-        if (status != DBO_OK && err.message[0] == '\0')
-            fail_msg("%s: allocation %ld: failed without a sentence", name, k);
-        other += status != DBO_OK && status != DBO_NO_MEMORY;
-    }
-}
 
 /* ---- a small run ---- */
 
@@ -322,6 +164,97 @@ static void checks(void **state)
             assert_true(fail_each(forms[i].fault, check_experiment, &e, all != 0, true) > 100);
         dbo_experiment_fini(&e);
     }
+}
+
+/* ---- programs that are checked ---- */
+
+/* A layer that drops what it was left: the checker gives it that first. */
+static dbo_status check_programs(void *arg, uint64_t *digest, dbo_error *err)
+{
+    const dbo_build_options options = {
+        .num_ubatches = 2, .host_sync = true, .memory = true, .record_stream = true, .io = true};
+    int64_t ns[DBO_KIND_COUNT] = {0};
+    dbo_layer_costs costs[2];
+    dbo_program layer = {0};
+    dbo_findings findings;
+    (void)arg;
+    dbo_layer_costs_fixed(ns, 0, &costs[0]);
+    costs[1] = costs[0];
+    DBO_TRY(dbo_build_ht(costs, &options, &layer, err));
+    dbo_findings_init(&findings);
+    dbo_status status = dbo_check_program(&layer, NULL, &findings, err);
+    *digest = digest_add(DIGEST_START, findings.count);
+    dbo_findings_fini(&findings);
+    dbo_program_fini(&layer);
+    return status;
+}
+
+static void programs(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++)
+        assert_true(fail_each("a layer alone", check_programs, NULL, all != 0, true) > 30);
+}
+
+/* ---- a queue that grows ---- */
+
+static uint32_t records_without_memory; /* that said they had been made */
+
+/* While the long op runs, whose end is known by then, waits for it are put off until something
+ * follows in the stream: here, records. */
+static dbo_status record_much(void *arg, uint32_t rank, dbo_error *err)
+{
+    enum { LONG, SHORT, WAITING, STREAMS };
+    const dbo_seam *seam = arg;
+    const dbo_device_ops *device = seam->device;
+    const dbo_op_cost second = {.fixed_ns = 1000000000}, moment = {.fixed_ns = 7000};
+    const dbo_op long_op = {.id = dbo_op_id_make(0, 0, 0, 0, DBO_KIND_A0, 0), .cost = &second};
+    dbo_stream streams[STREAMS];
+    dbo_event events[STREAMS];
+    (void)rank;
+    (void)err;
+    for (uint32_t i = 0; i < STREAMS; i++) {
+        DBO_TRY(device->stream_create(seam->device_self, "s", &streams[i]));
+        DBO_TRY(device->event_create(seam->device_self, &events[i]));
+    }
+    DBO_TRY(device->launch(seam->device_self, streams[LONG], &long_op));
+    DBO_TRY(device->record(seam->device_self, events[LONG], streams[LONG]));
+    for (uint32_t i = 1; i <= 70; i++) {
+        const dbo_op op = {.id = dbo_op_id_make(0, 0, i, 0, DBO_KIND_A0, 0), .cost = &moment};
+        DBO_TRY(device->launch(seam->device_self, streams[SHORT], &op));
+        DBO_TRY(device->record(seam->device_self, events[SHORT], streams[SHORT]));
+        DBO_TRY(device->host_wait(seam->device_self, events[SHORT]));
+        DBO_TRY(device->wait(seam->device_self, streams[WAITING], events[LONG]));
+        long before = atomic_load(&refused);
+        DBO_TRY(device->record(seam->device_self, events[WAITING], streams[WAITING]));
+        records_without_memory += atomic_load(&refused) != before;
+    }
+    return device->host_wait(seam->device_self, events[WAITING]);
+}
+
+static dbo_status run_queue(void *arg, uint64_t *digest, dbo_error *err)
+{
+    dbo_seam seam;
+    const dbo_sim_options options = {.num_ranks = 1};
+    (void)arg;
+    dbo_sim *sim = dbo_sim_create(&options, err);
+    if (!sim)
+        return DBO_NO_MEMORY;
+    dbo_sim_seam(sim, 0, &seam);
+    dbo_status status = dbo_sim_run(sim, record_much, &seam, err);
+    if (status != DBO_OK && err->status == DBO_OK)
+        dbo_seam_fail(&seam, status, err);
+    *digest = (uint64_t)seam.host->now_ns(seam.host_self);
+    dbo_sim_destroy(sim);
+    return status;
+}
+
+static void queues(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++)
+        assert_true(fail_each("a queue", run_queue, NULL, all != 0, false) > 5);
+    assert_int_equal(records_without_memory, 0);
 }
 
 /* ---- results ---- */
@@ -515,8 +448,9 @@ static void scripts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs),    cmocka_unit_test(checks),  cmocka_unit_test(results),
-        cmocka_unit_test(readers), cmocka_unit_test(scripts),
+        cmocka_unit_test(runs),    cmocka_unit_test(checks),  cmocka_unit_test(programs),
+        cmocka_unit_test(queues),  cmocka_unit_test(results), cmocka_unit_test(readers),
+        cmocka_unit_test(scripts),
     };
     return cmocka_run_group_tests_name("alloc_failure", tests, NULL, NULL);
 }

@@ -127,17 +127,30 @@ static void sizes_that_do_not_fit_are_refused(void **state)
 static void experts_must_divide(void **state)
 {
     (void)state;
+    static const struct {
+        uint32_t experts, gpus;
+        const char *hint;
+    } cases[] = {
+        {48, 5, "Use 4 or 6 GPUs."}, {45, 7, "Use 5 or 9 GPUs."}, {48, 25, "Use 24 or 48 GPUs."},
+        {45, 50, "Use 45 GPUs."},    {7, 5, "Use 1 or 7 GPUs."},
+    };
     dbo_experiment e;
-    init_small(&e, 1, 5, 64);
-    give_model(&e);
-    set_switch(&e, "enable_expert_parallel");
-    dbo_error err = {0};
-    assert_int_not_equal(dbo_experiment_finish(&e, &err), DBO_OK);
-    assert_string_equal(err.key, "model");
-    assert_string_equal(err.message,
-                        "expert parallelism over 5 GPUs does not divide the 48 experts of toy");
-    assert_string_equal(err.hint, "Use 4 or 6 GPUs.");
-    dbo_experiment_fini(&e);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char message[128];
+        init_small(&e, 1, cases[i].gpus, 64);
+        give_model(&e);
+        e.model.num_experts = cases[i].experts;
+        set_switch(&e, "enable_expert_parallel");
+        dbo_error err = {0};
+        assert_int_not_equal(dbo_experiment_finish(&e, &err), DBO_OK);
+        assert_string_equal(err.key, "model");
+        snprintf(message, sizeof message,
+                 "expert parallelism over %u GPUs does not divide the %u experts of toy",
+                 cases[i].gpus, cases[i].experts);
+        assert_string_equal(err.message, message);
+        assert_string_equal(err.hint, cases[i].hint);
+        dbo_experiment_fini(&e);
+    }
 
     init_small(&e, 1, 5, 64); /* without expert parallelism any number will do */
     give_model(&e);

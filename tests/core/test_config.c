@@ -150,6 +150,27 @@ static void combinations_that_cannot_work_are_refused(void **state)
     assert_non_null(strstr(err.message, "tensor_parallel_size"));
 }
 
+/* Sizes come in any order; a graph of one token is one. */
+static void capture_sizes_are_put_in_order(void **state)
+{
+    (void)state;
+    const int32_t sizes[] = {24, 1, 7, 24, 3, 1}, wrong[] = {5, 0};
+    static const int32_t ordered[] = {1, 3, 7, 24};
+    dbo_config config = good_config();
+    dbo_error err = {0};
+    assert_int_equal(dbo_config_set_capture_sizes(&config, sizes, 6, &err), DBO_OK);
+    assert_int_equal(config.num_capture_sizes, 4);
+    assert_memory_equal(config.cudagraph_capture_sizes, ordered, sizeof ordered);
+    assert_int_equal(dbo_config_resolve(&config, &err), DBO_OK);
+    assert_int_equal(config.num_capture_sizes, 4); /* they are not filled in */
+    assert_int_equal(dbo_config_set_capture_sizes(&config, wrong, 2, &err), DBO_INVALID);
+    assert_string_equal(err.message, "cudagraph_capture_sizes has a 0");
+    config.cudagraph_capture_sizes[0] = 0;
+    refuse(&config, "cudagraph_capture_sizes");
+    assert_int_equal(dbo_config_set_capture_sizes(&config, sizes, 0, &err), DBO_OK);
+    assert_int_equal(config.num_capture_sizes, 0);
+}
+
 /* --- batches -------------------------------------------------------------------------------- */
 
 static void a_batch_sums_its_requests(void **state)
@@ -221,6 +242,7 @@ int main(void)
         cmocka_unit_test(decode_and_prefill_have_thresholds),
         cmocka_unit_test(ubatches_that_cannot_be_are_refused),
         cmocka_unit_test(combinations_that_cannot_work_are_refused),
+        cmocka_unit_test(capture_sizes_are_put_in_order),
         cmocka_unit_test(a_batch_sums_its_requests),
         cmocka_unit_test(batches_that_cannot_run_are_refused),
         cmocka_unit_test(uniform_decode_can_be_forced),

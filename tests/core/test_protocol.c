@@ -201,6 +201,24 @@ static void the_three_faults(void **state)
     }
 }
 
+/* These lines are printed of what is found, in this order. */
+static void expect_lines(const dbo_protocol_options *o, const char *const *lines, size_t count)
+{
+    dbo_protocol_result r;
+    dbo_strbuf out = {0};
+    assert_int_equal(dbo_protocol_explore(o, &r, NULL), DBO_OK);
+    dbo_protocol_print(o, &r, &out);
+    const char *text = dbo_strbuf_text(&out);
+    for (size_t i = 0; i < count; i++) {
+        text = strstr(text, lines[i]);
+        if (!text)
+            printf("missing: %s", lines[i]);
+        assert_non_null(text);
+    }
+    dbo_strbuf_fini(&out);
+    dbo_protocol_result_fini(&r);
+}
+
 /* The shortest way to a lost wake-up, once written down. */
 static void the_interleaving_by_hand(void **state)
 {
@@ -217,20 +235,38 @@ static void the_interleaving_by_hand(void **state)
         "asleep 0\n",
     };
     dbo_protocol_options o = scene(2, "y", "y", NULL);
-    dbo_protocol_result r;
-    dbo_strbuf out = {0};
     go_wrong(&o, LOST_WAKEUP);
-    assert_int_equal(dbo_protocol_explore(&o, &r, NULL), DBO_OK);
-    dbo_protocol_print(&o, &r, &out);
-    const char *text = dbo_strbuf_text(&out);
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        text = text ? strstr(text, lines[i]) : NULL;
-        if (!text)
-            print_error("missing: %s", lines[i]);
-        assert_non_null(text);
-    }
-    dbo_strbuf_fini(&out);
-    dbo_protocol_result_fini(&r);
+    expect_lines(&o, lines, sizeof lines / sizeof lines[0]);
+}
+
+/* The three ways to end: well, of a failure that tells nobody, and released by another's end. */
+static void ends_by_hand(void **state)
+{
+    (void)state;
+    static const char *const parked[] = {
+        "  35  ubatch 0  cpu_yield or ubatch_main     installs its forward context              "
+        "asleep 1\n",
+        "  36  ubatch 0  body                         fails                                     "
+        "asleep 1\n",
+        "  39  ubatch 0  finish                       fails, tells nobody; all wait: deadlock   "
+        "lock 0  done 0  released 1  aborted\n",
+        "ubatch 0 has failed and the others are not released; ubatch 1 waits for event 1, which "
+        "ubatch 0 sets, and that one has ended.\n",
+    };
+    static const char *const uneven[] = {
+        "  54  ubatch 0  finish                       ends, signals the next                    "
+        "lock 0  event 1  asleep 2  done 0\n",
+        "  70  ubatch 2  body                         returns                                   "
+        "asleep 1  done 0\n",
+        "  73  ubatch 2  finish                       ends, releases the next                   "
+        "lock 2  event 0  done 0,2  released 1  aborted\n",
+        "ubatch 1 waits for event 1, which ubatch 0 sets, and that one has ended.\n",
+    };
+    dbo_protocol_options o = scene(2, "yf", "y", NULL);
+    o.rules.parks = true;
+    expect_lines(&o, parked, sizeof parked / sizeof parked[0]);
+    o = scene(3, "wy", "yy", "wy");
+    expect_lines(&o, uneven, sizeof uneven / sizeof uneven[0]);
 }
 
 typedef struct real_run {
@@ -350,6 +386,7 @@ int main(void)
         cmocka_unit_test(uneven_yields_are_noticed),
         cmocka_unit_test(the_three_faults),
         cmocka_unit_test(the_interleaving_by_hand),
+        cmocka_unit_test(ends_by_hand),
         cmocka_unit_test(executors_agree),
         cmocka_unit_test(schedules_can_be_explored),
         cmocka_unit_test(limits),

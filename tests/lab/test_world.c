@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,6 +264,82 @@ static void failures(void **state)
     must_fail(&f, DBO_UNSUPPORTED, "ranks of several processes cannot be simulated");
 }
 
+/* ---- a device without room for an event ---- */
+
+typedef struct few_events {
+    dbo_device_ops ops;
+    const dbo_device_ops *below;
+    void *below_self;
+    uint32_t made, live, refuse_at;
+} few_events;
+
+static few_events few;
+
+static dbo_status make_event(void *self, dbo_event *out)
+{
+    if (++few.made == few.refuse_at)
+        return DBO_LIMIT;
+    dbo_status status = few.below->event_create(self, out);
+    few.live += status == DBO_OK;
+    return status;
+}
+
+static dbo_status few_status(void *self, dbo_error *err)
+{
+    if (few.made < few.refuse_at)
+        return few.below->status(self, err);
+    return dbo_fail(err, DBO_LIMIT, NULL, "no room for event %u", few.made);
+}
+
+static void drop_event(void *self, dbo_event event)
+{
+    few.live--;
+    few.below->event_destroy(self, event);
+}
+
+static dbo_status attach_few(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
+{
+    (void)self;
+    (void)rank;
+    (void)err;
+    few.below = seam->device;
+    few.ops = *seam->device;
+    few.ops.event_create = make_event;
+    few.ops.event_destroy = drop_event;
+    few.ops.status = few_status;
+    seam->device = &few.ops;
+    return DBO_OK;
+}
+
+/* Each event in turn is refused: it is said, and what was made is destroyed, and no more. */
+static void events_run_out(void **state)
+{
+    (void)state;
+    dbo_status status;
+    uint32_t refusals = 0;
+    do {
+        fixture f;
+        dbo_error err = {0};
+        set_up(&f);
+        f.options.machine.num_ranks = f.config.data_parallel_size = f.deployment.ep_size = 1;
+        f.config.ubatch_single_rank = true;
+        f.options.attachments[0] = (dbo_attachment){.attach = attach_few};
+        few = (few_events){.refuse_at = refusals + 1};
+        status = run_steps(&f, &err);
+        if (few.live != 0)
+            fail_msg("event %u refused: %u are left (%s)", refusals + 1, few.live, err.message);
+        if (status != DBO_OK) {
+            char sentence[40];
+            snprintf(sentence, sizeof sentence, "no room for event %u", ++refusals);
+            assert_int_equal(status, DBO_LIMIT);
+            assert_non_null(strstr(err.message, sentence));
+        }
+        dbo_trace_fini(&f.trace);
+    } while (status != DBO_OK);
+    assert_int_equal(few.made, refusals);
+    assert_int_equal(refusals, 5); /* of the runner, of two ubatches */
+}
+
 static bool is_cancelled(void *arg)
 {
     (void)arg;
@@ -319,9 +396,9 @@ static void loaded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps),    cmocka_unit_test(folded),   cmocka_unit_test(bare),
-        cmocka_unit_test(attached), cmocka_unit_test(failures), cmocka_unit_test(cancelled),
-        cmocka_unit_test(loaded),
+        cmocka_unit_test(steps),    cmocka_unit_test(folded),         cmocka_unit_test(bare),
+        cmocka_unit_test(attached), cmocka_unit_test(failures),       cmocka_unit_test(cancelled),
+        cmocka_unit_test(loaded),   cmocka_unit_test(events_run_out),
     };
     setenv(DBO_BACKEND_PATH, DBO_TEST_BACKENDS, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
