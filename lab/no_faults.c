@@ -5,7 +5,7 @@
 dbo_fault_info dbo_fault_describe(dbo_fault_id id)
 {
     static const dbo_fault_info faults[DBO_FAULT_COUNT] = {
-#define FAULT_ROW(enumerator, symbol, name, outcome, what) {name, what, outcome},
+#define FAULT_ROW(enumerator, symbol, name, outcome) {name, outcome},
         DBO_FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW
     };

@@ -17,7 +17,6 @@
 #include "lab/world/simulate.h"
 
 #include <string.h>
-#include <time.h>
 
 /* The first pair warms up and is not counted. */
 #define WARM_UP 1u
@@ -37,13 +36,6 @@ static const workload workloads[] = {
 #define NUM_WORKLOADS (sizeof workloads / sizeof workloads[0])
 
 _Static_assert(NUM_WORKLOADS == DBO_BENCH_CHECK_ROWS, "a row each");
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static dbo_status load(const workload *w, dbo_experiment *out, dbo_error *err)
 {
@@ -93,9 +85,9 @@ static dbo_status run_plain(const dbo_experiment *e, timing *out, dbo_error *err
                                                       DBO_CHECK_UNFOLDED_RANKS};
     dbo_simulated run;
     uint32_t shown;
-    double begin_s = now_s();
+    double begin_s = dbo_bench_now_s();
     dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
-    *out = (timing){.wall_s = now_s() - begin_s};
+    *out = (timing){.wall_s = dbo_bench_now_s() - begin_s};
     if (status == DBO_OK)
         note_run(&run, out);
     dbo_simulated_fini(&run);
@@ -124,7 +116,7 @@ static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *e
     dbo_findings findings;
     dbo_simulated run;
     uint32_t shown;
-    double begin_s = now_s();
+    double begin_s = dbo_bench_now_s();
     w.checker = dbo_checker_create(NULL, err);
     w.perf = w.checker ? dbo_perf_create(err) : NULL;
     if (!w.perf) {
@@ -137,7 +129,7 @@ static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *e
         status = dbo_checker_finish(w.checker, DBO_OK, NULL, &findings, err);
     if (status == DBO_OK)
         status = dbo_speed_find(w.perf, e, &run, shown, DBO_PERF_THRESHOLD, &findings, err);
-    *out = (timing){.wall_s = now_s() - begin_s};
+    *out = (timing){.wall_s = dbo_bench_now_s() - begin_s};
     if (status == DBO_OK)
         status = nothing_wrong(&findings, err);
     if (status == DBO_OK)

@@ -9,7 +9,6 @@
 #include "sim/hardware.h"
 
 #include <string.h>
-#include <time.h>
 
 #define MAX_BATCHES 401
 
@@ -19,13 +18,6 @@ typedef struct handoff_run {
     dbo_bench_cancelled cancelled;
     double ns[MAX_BATCHES]; /* a hand-off, by batch */
 } handoff_run;
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static dbo_status yield_often(dbo_ubatch *ubatch, uint32_t times, dbo_error *err)
 {
@@ -43,10 +35,10 @@ static dbo_status ubatch_main(dbo_ubatch *ubatch, void *arg, dbo_error *err)
     for (uint32_t batch = 0; batch < run->batches; batch++) {
         if (run->cancelled && run->cancelled(NULL))
             return dbo_fail(err, DBO_CANCELLED, NULL, "the benchmark was interrupted");
-        int64_t begin_ns = now_ns();
+        double begin_s = dbo_bench_now_s();
         DBO_TRY(yield_often(ubatch, run->yields, err));
         if (ubatch->id == 0)
-            run->ns[batch] = (double)(now_ns() - begin_ns) / (2.0 * run->yields);
+            run->ns[batch] = (dbo_bench_now_s() - begin_s) * 1e9 / (2.0 * run->yields);
     }
     return DBO_OK;
 }

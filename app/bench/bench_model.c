@@ -295,13 +295,6 @@ static void run_fini(bench_run *run)
     free(run->extra_ns);
 }
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* One span an op: no waiting for peers, no issues, no marks, which are for people. */
 static void keep_span(void *self, const dbo_span *span)
 {
@@ -311,11 +304,18 @@ static void keep_span(void *self, const dbo_span *span)
 
 static const dbo_trace_ops span_sink = {.span = keep_span};
 
+double dbo_bench_now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 dbo_status dbo_bench_model_run(const dbo_bench_model *model, uint32_t num_ranks,
                                dbo_context_kind executor, dbo_trace *trace,
                                dbo_bench_result *result, dbo_error *err)
 {
-    double begin_s = now_s();
+    double begin_s = dbo_bench_now_s();
     bench_run run = {.model = model};
     dbo_trace own;
     dbo_trace_init(&own);
@@ -337,7 +337,7 @@ dbo_status dbo_bench_model_run(const dbo_bench_model *model, uint32_t num_ranks,
         *result = (dbo_bench_result){.ops = (uint64_t)num_ranks * model->layers * NUM_NODES,
                                      .spans = spans->num_spans,
                                      .makespan_ns = dbo_world_now_ns(&world),
-                                     .wall_s = now_s() - begin_s};
+                                     .wall_s = dbo_bench_now_s() - begin_s};
 done:
     dbo_world_fini(&world);
     run_fini(&run);

@@ -61,6 +61,9 @@ typedef struct dbo_bench_result {
     double wall_s; /* building the programs included */
 } dbo_bench_result;
 
+/* The clock of all benchmarks. */
+double dbo_bench_now_s(void);
+
 /* Runs it once. `trace` (or NULL) keeps the spans for the caller. DBO_DEADLOCK when the added
  * dependencies contradict the order of the streams. */
 dbo_status dbo_bench_model_run(const dbo_bench_model *model, uint32_t num_ranks,

@@ -1,6 +1,7 @@
 /* describe.c: what an experiment is, in words (describe.h). */
 #include "app/say/describe.h"
 
+#include "app/say/fault_text.h"
 #include "viz/text/wrap.h"
 
 #include <string.h>
@@ -122,8 +123,8 @@ static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
 
 static void describe_fault(const dbo_experiment *e, dbo_strbuf *out)
 {
-    const dbo_fault_info info = dbo_fault_describe(e->fault.id);
-    dbo_strbuf_printf(out, "%s: %s", info.name, info.what);
+    dbo_strbuf_printf(out, "%s: %s", dbo_fault_describe(e->fault.id).name,
+                      dbo_fault_text_of(e->fault.id).what);
 }
 
 /* A line of `describe`, wrapped behind its label. */

@@ -38,9 +38,9 @@ static const row cost_rows[] = {
 #undef TERM_ROW
 };
 
-static const row fault_rows[] = {
-#define TERM_ROW(enumerator, symbol, name, outcome, what) {name, what},
-    DBO_FAULT_MAP(TERM_ROW)
+static const row fault_rows[] = {/* in the order of their ids; their texts are fault_text.h's */
+#define TERM_ROW(enumerator, symbol, name, outcome) {name, NULL},
+                                 DBO_FAULT_MAP(TERM_ROW)
 #undef TERM_ROW
 };
 
@@ -113,6 +113,8 @@ bool dbo_term_at(size_t index, dbo_term *out)
         if (index < sections[s].count) {
             const row *found = &sections[s].rows[index];
             *out = (dbo_term){found->name, sections[s].section, found->text};
+            if (!out->text)
+                out->text = dbo_fault_text_of((dbo_fault_id)index).what;
             return true;
         }
         index -= sections[s].count;

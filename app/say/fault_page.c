@@ -125,7 +125,7 @@ void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_s
     dbo_fault parsed;
     dbo_error err = {0};
     bool fits = dbo_fault_parse(&parsed, given, &err) == DBO_OK;
-    dbo_wrap(out, "  ", info.what, width);
+    dbo_wrap(out, "  ", text.what, width);
     dbo_strbuf_add(out, "\n");
     dbo_wrap(out, "  ", text.story, width);
     add_picture(out, text.picture, width);
@@ -153,16 +153,17 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
         char label[96];
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
-        const char *reports = dbo_fault_text_of((dbo_fault_id)id).reports, *name;
+        const dbo_fault_text text = dbo_fault_text_of((dbo_fault_id)id);
+        const char *name;
         uint32_t value;
         dbo_strbuf_clear(&outcome);
         dbo_strbuf_clear(&words);
         dbo_fault_outcome_text(info.outcome, &outcome);
-        dbo_strbuf_add(&words, info.what);
+        dbo_strbuf_add(&words, text.what);
         for (uint32_t i = 0; dbo_fault_parameter((dbo_fault_id)id, i, &name, &value); i++)
             dbo_strbuf_printf(&words, "%s%s", i > 0 ? ", " : "; takes ", name);
-        if (reports)
-            dbo_strbuf_printf(&words, " (%s)", reports);
+        if (text.reports)
+            dbo_strbuf_printf(&words, " (%s)", text.reports);
         if (in_columns) {
             snprintf(label, sizeof label, "%-*s%-*s", (int)NAME_COLUMNS, info.name,
                      (int)OUTCOME_COLUMNS, dbo_strbuf_text(&outcome));
@@ -214,16 +215,17 @@ void dbo_fault_list_json(dbo_json_writer *out)
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
         char scene[PATH_MAX];
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
+        const dbo_fault_text text = dbo_fault_text_of((dbo_fault_id)id);
         bool is_there = dbo_fault_scene(info.name, scene, sizeof scene, NULL) == DBO_OK;
         dbo_strbuf_clear(&outcome);
         dbo_fault_outcome_text(info.outcome, &outcome);
         dbo_json_open_object(out);
         dbo_json_member_string(out, "name", info.name);
         put_list(out, "outcome", dbo_strbuf_text(&outcome));
-        dbo_json_member_string(out, "what", info.what);
+        dbo_json_member_string(out, "what", text.what);
         put_parameters(out, (dbo_fault_id)id);
         dbo_json_member_string(out, "scene", is_there ? scene : NULL);
-        put_list(out, "reports", dbo_fault_text_of((dbo_fault_id)id).reports);
+        put_list(out, "reports", text.reports);
         dbo_json_close(out);
     }
     dbo_json_close(out);

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 typedef struct dbo_fault_text {
+    const char *what;    /* goes wrong, in a clause */
     const char *story;   /* a paragraph, not wrapped */
     const char *picture; /* lines of at most DBO_FAULT_PICTURE_COLUMNS, kept as they are */
     const char *fix;     /* a sentence or two, not wrapped */

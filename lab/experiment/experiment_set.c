@@ -180,10 +180,8 @@ static dbo_status set_sizes(dbo_experiment *e, const dbo_value *value, dbo_error
         return dbo_fail_key(err, DBO_LIMIT, key, NULL, "%s has more than %d sizes", key,
                             DBO_MAX_CAPTURE_SIZES);
     for (uint32_t i = 0; i < count; i++) {
-        char name[40];
         uint32_t size = 0;
-        snprintf(name, sizeof name, "%s[%u]", key, i);
-        DBO_TRY(dbo_value_integer(name, &items[i], 1, DBO_WORKLOAD_MAX_TOKENS, &size, err));
+        DBO_TRY(dbo_value_integer_at(key, i, &items[i], 1, DBO_WORKLOAD_MAX_TOKENS, &size, err));
         sizes[i] = (int32_t)size;
     }
     return dbo_config_set_capture_sizes(&e->config, sizes, count, err);

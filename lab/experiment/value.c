@@ -177,6 +177,16 @@ dbo_status dbo_value_integer(const char *key, const dbo_value *value, double min
     return DBO_OK;
 }
 
+dbo_status dbo_value_integer_at(const char *key, uint32_t index, const dbo_value *value, double min,
+                                double max, uint32_t *out, dbo_error *err)
+{
+    char name[48];
+    if (dbo_value_integer(key, value, min, max, out, NULL) == DBO_OK)
+        return DBO_OK;
+    snprintf(name, sizeof name, "%s[%u]", key, index);
+    return dbo_value_integer(name, value, min, max, out, err);
+}
+
 dbo_status dbo_value_number(const char *key, const dbo_value *value, double min, double max,
                             double *out, dbo_error *err)
 {

@@ -87,6 +87,9 @@ dbo_status dbo_value_mismatch(const char *key, const char *wanted, const dbo_val
 /* A whole number in [min, max]; 3.0 counts as 3. */
 dbo_status dbo_value_integer(const char *key, const dbo_value *value, double min, double max,
                              uint32_t *out, dbo_error *err);
+/* The same of item `index` of a list, which an error calls "<key>[<index>]". */
+dbo_status dbo_value_integer_at(const char *key, uint32_t index, const dbo_value *value, double min,
+                                double max, uint32_t *out, dbo_error *err);
 /* A finite number in [min, max]. */
 dbo_status dbo_value_number(const char *key, const dbo_value *value, double min, double max,
                             double *out, dbo_error *err);

@@ -45,9 +45,8 @@ static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, dou
         return dbo_fail_memory(err, "the batch");
     dbo_status status = DBO_OK;
     for (uint32_t i = 0; i < count && status == DBO_OK; i++) {
-        char name[32];
-        snprintf(name, sizeof name, count > 1 ? "%s[%u]" : "%s", key, i);
-        status = dbo_value_integer(name, &items[i], min, max, &values[i], err);
+        status = count > 1 ? dbo_value_integer_at(key, i, &items[i], min, max, &values[i], err)
+                           : dbo_value_integer(key, items, min, max, values, err);
     }
     if (status != DBO_OK) {
         free(values);
@@ -82,10 +81,8 @@ static dbo_status take_blocks(dbo_request_cache *cache, const dbo_value *value, 
     cache->blocks = blocks;
     cache->num_blocks = count;
     for (uint32_t i = 0; i < count; i++) {
-        char name[32];
         uint32_t number = 0;
-        snprintf(name, sizeof name, "blocks[%u]", i);
-        DBO_TRY(dbo_value_integer(name, &items[i], 1, MAX_BLOCK, &number, err));
+        DBO_TRY(dbo_value_integer_at("blocks", i, &items[i], 1, MAX_BLOCK, &number, err));
         blocks[i] = (int32_t)number;
     }
     return DBO_OK;

@@ -8,19 +8,18 @@
 #include <string.h>
 
 static const struct {
-    const char *name, *what;
+    const char *name;
     uint32_t outcome;
     const dbo_fault_kind *kind;
 } faults[DBO_FAULT_COUNT] = {
-#define FAULT_ROW(enumerator, symbol, name, outcome, what) \
-    {name, what, outcome, &dbo_fault_##symbol},
+#define FAULT_ROW(enumerator, symbol, name, outcome) {name, outcome, &dbo_fault_##symbol},
     DBO_FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW
 };
 
 dbo_fault_info dbo_fault_describe(dbo_fault_id id)
 {
-    return (dbo_fault_info){faults[id].name, faults[id].what, faults[id].outcome};
+    return (dbo_fault_info){faults[id].name, faults[id].outcome};
 }
 
 bool dbo_fault_parameter(dbo_fault_id id, uint32_t index, const char **name, uint32_t *value)

@@ -39,77 +39,44 @@
 #define DBO_FAULT_REFUSED 8u  /* the engine or the device refuses */
 #define DBO_FAULT_SHOWN   16u /* no defect: it is displayed */
 
-/* X(enumerator, its kind is dbo_fault_..., name, outcome, what goes wrong) */
+/* X(enumerator, its kind is dbo_fault_..., name, outcome); what goes wrong: app/say/faults.txt */
 #define DBO_FAULT_MAP(X)                                                                           \
-    X(VOTE_SKIP, vote_skip, "vote-skip", DBO_FAULT_ORDER,                                          \
-      "one rank decides alone to split, or not to")                                                \
-    X(EMPTY_RANK_SKIPS_STEP, empty_rank_skips_step, "empty-rank-skips-step", DBO_FAULT_ORDER,      \
-      "a rank without tokens returns before the vote")                                             \
-    X(IDLE_OPT_OUT, idle_opt_out, "idle-opt-out", DBO_FAULT_ORDER,                                 \
-      "a rank whose last ubatch is empty decides alone not to split")                              \
-    X(PREFIX_NO_VETO, prefix_no_veto, "prefix-no-veto", DBO_FAULT_ORDER | DBO_FAULT_ROWS,          \
-      "a request that reads a prefix is split from the one that writes it")                        \
-    X(EVENT_AFTER_YIELD, event_after_yield, "event-after-yield", DBO_FAULT_TIME,                   \
-      "a transfer's previous event is taken after the hand-off")                                   \
-    X(YIELD_AFTER_DISPATCH, yield_after_dispatch, "yield-after-dispatch", DBO_FAULT_TIME,          \
-      "the hand-off comes after the dispatch for which the host waits")                            \
-    X(NO_COMPUTE_WAIT, no_compute_wait, "no-compute-wait", DBO_FAULT_ORDER | DBO_FAULT_ROWS,       \
-      "the dispatch waits neither for compute_done nor for its previous event")                    \
-    X(NO_COMM_WAIT, no_comm_wait, "no-comm-wait", DBO_FAULT_ORDER | DBO_FAULT_ROWS,                \
-      "compute does not wait for comm_done")                                                       \
-    X(SHARED_EVENT, shared_event, "shared-event", DBO_FAULT_TIME,                                  \
-      "all ubatches use one set of events")                                                        \
-    X(NO_RECORD_STREAM, no_record_stream, "no-record-stream", DBO_FAULT_ORDER | DBO_FAULT_ROWS,    \
-      "blocks are freed while the other stream still reads them")                                  \
-    X(WRONG_POOL, wrong_pool, "wrong-pool", DBO_FAULT_ORDER,                                       \
-      "what a dispatch brings is allocated from the other stream's pool")                          \
-    X(SHARED_HANDLE, shared_handle, "shared-handle", DBO_FAULT_ORDER | DBO_FAULT_ROWS,             \
-      "all ubatches keep their dispatch handle in one place")                                      \
-    X(TWO_SLOT_HANDLES, two_slot_handles, "two-slot-handles", DBO_FAULT_REFUSED,                   \
-      "the back end has room for the handles of two ubatches")                                     \
-    X(DOUBLE_ASYNC, double_async, "double-async", DBO_FAULT_ORDER,                                 \
-      "the back end ends on a stream of its own, where nobody waits for it")                       \
-    X(UNSORTED_OUTPUTS, unsorted_outputs, "unsorted-outputs", DBO_FAULT_ROWS,                      \
-      "outputs are joined in another order than by ubatch id")                                     \
-    X(SEQ_LENS_IN_PLACE, seq_lens_in_place, "seq-lens-in-place", DBO_FAULT_ORDER | DBO_FAULT_ROWS, \
-      "the split shortens seq_lens in the batch's own buffer")                                     \
-    X(GRAPH_KEY_FIRST_TWO, graph_key_first_two, "graph-key-first-two", DBO_FAULT_ROWS,             \
-      "graphs are found by the sizes of ubatches 0 and 1 alone")                                   \
-    X(GRAPH_EMPTY_UBATCH, graph_empty_ubatch, "graph-empty-ubatch", DBO_FAULT_ORDER,               \
-      "a split graph is replayed although a rank's last ubatch has no real token")                 \
-    X(REPLAY_STALE_INPUT, replay_stale_input, "replay-stale-input", DBO_FAULT_ROWS,                \
-      "new inputs are not copied into the graph's buffers")                                        \
-    X(CAPTURE_WHILE_SERVING, capture_while_serving, "capture-while-serving", DBO_FAULT_TIME,       \
-      "a size whose graph is split is captured again, unsplit, while serving")                     \
-    X(HOST_SYNC_IN_CAPTURE, host_sync_in_capture, "host-sync-in-capture", DBO_FAULT_REFUSED,       \
-      "HT is captured, whose host waits for the receive counts")                                   \
-    X(LAZY_INIT_IN_CAPTURE, lazy_init_in_capture, "lazy-init-in-capture", DBO_FAULT_REFUSED,       \
-      "a library makes its handle at first use, inside the capture")                               \
-    X(UNJOINED_COMM_STREAM, unjoined_comm_stream, "unjoined-comm-stream", DBO_FAULT_REFUSED,       \
-      "a capture ends while the comm stream has not rejoined")                                     \
-    X(LL_THREE_IN_FLIGHT, ll_three_in_flight, "ll-three-in-flight", DBO_FAULT_ORDER,               \
-      "three results are held of a back end that has two buffers")                                 \
-    X(WORKSPACE_REUSE, workspace_reuse, "workspace-reuse", DBO_FAULT_ORDER | DBO_FAULT_ROWS,       \
-      "all dispatches receive into one workspace")                                                 \
-    X(ROCM_COMM_SMS, rocm_comm_sms, "rocm-comm-sms", DBO_FAULT_SHOWN,                              \
-      "SMs are kept for transfers on ROCm, HT")                                                    \
-    X(ONE_QP, one_qp, "one-qp", DBO_FAULT_ORDER,                                                   \
-      "all ubatches post to one exclusive queue of depth 1")                                       \
-    X(NO_SM_PARTITION, no_sm_partition, "no-sm-partition", DBO_FAULT_TIME,                         \
-      "transfers and compute kernels both take all SMs")                                           \
-    X(LL_ALL_SMS, ll_all_sms, "ll-all-sms", DBO_FAULT_TIME,                                        \
-      "LL's send and receive kernels take every SM")                                               \
-    X(LOST_WAKEUP, lost_wakeup, "lost-wakeup", DBO_FAULT_ORDER,                                    \
-      "a thread clears its event after signalling the next instead of right after waking")         \
-    X(UNEVEN_YIELDS, uneven_yields, "uneven-yields", DBO_FAULT_ORDER,                              \
-      "the last ubatch yields once more")                                                          \
+    X(VOTE_SKIP, vote_skip, "vote-skip", DBO_FAULT_ORDER)                                          \
+    X(EMPTY_RANK_SKIPS_STEP, empty_rank_skips_step, "empty-rank-skips-step", DBO_FAULT_ORDER)      \
+    X(IDLE_OPT_OUT, idle_opt_out, "idle-opt-out", DBO_FAULT_ORDER)                                 \
+    X(PREFIX_NO_VETO, prefix_no_veto, "prefix-no-veto", DBO_FAULT_ORDER | DBO_FAULT_ROWS)          \
+    X(EVENT_AFTER_YIELD, event_after_yield, "event-after-yield", DBO_FAULT_TIME)                   \
+    X(YIELD_AFTER_DISPATCH, yield_after_dispatch, "yield-after-dispatch", DBO_FAULT_TIME)          \
+    X(NO_COMPUTE_WAIT, no_compute_wait, "no-compute-wait", DBO_FAULT_ORDER | DBO_FAULT_ROWS)       \
+    X(NO_COMM_WAIT, no_comm_wait, "no-comm-wait", DBO_FAULT_ORDER | DBO_FAULT_ROWS)                \
+    X(SHARED_EVENT, shared_event, "shared-event", DBO_FAULT_TIME)                                  \
+    X(NO_RECORD_STREAM, no_record_stream, "no-record-stream", DBO_FAULT_ORDER | DBO_FAULT_ROWS)    \
+    X(WRONG_POOL, wrong_pool, "wrong-pool", DBO_FAULT_ORDER)                                       \
+    X(SHARED_HANDLE, shared_handle, "shared-handle", DBO_FAULT_ORDER | DBO_FAULT_ROWS)             \
+    X(TWO_SLOT_HANDLES, two_slot_handles, "two-slot-handles", DBO_FAULT_REFUSED)                   \
+    X(DOUBLE_ASYNC, double_async, "double-async", DBO_FAULT_ORDER)                                 \
+    X(UNSORTED_OUTPUTS, unsorted_outputs, "unsorted-outputs", DBO_FAULT_ROWS)                      \
+    X(SEQ_LENS_IN_PLACE, seq_lens_in_place, "seq-lens-in-place", DBO_FAULT_ORDER | DBO_FAULT_ROWS) \
+    X(GRAPH_KEY_FIRST_TWO, graph_key_first_two, "graph-key-first-two", DBO_FAULT_ROWS)             \
+    X(GRAPH_EMPTY_UBATCH, graph_empty_ubatch, "graph-empty-ubatch", DBO_FAULT_ORDER)               \
+    X(REPLAY_STALE_INPUT, replay_stale_input, "replay-stale-input", DBO_FAULT_ROWS)                \
+    X(CAPTURE_WHILE_SERVING, capture_while_serving, "capture-while-serving", DBO_FAULT_TIME)       \
+    X(HOST_SYNC_IN_CAPTURE, host_sync_in_capture, "host-sync-in-capture", DBO_FAULT_REFUSED)       \
+    X(LAZY_INIT_IN_CAPTURE, lazy_init_in_capture, "lazy-init-in-capture", DBO_FAULT_REFUSED)       \
+    X(UNJOINED_COMM_STREAM, unjoined_comm_stream, "unjoined-comm-stream", DBO_FAULT_REFUSED)       \
+    X(LL_THREE_IN_FLIGHT, ll_three_in_flight, "ll-three-in-flight", DBO_FAULT_ORDER)               \
+    X(WORKSPACE_REUSE, workspace_reuse, "workspace-reuse", DBO_FAULT_ORDER | DBO_FAULT_ROWS)       \
+    X(ROCM_COMM_SMS, rocm_comm_sms, "rocm-comm-sms", DBO_FAULT_SHOWN)                              \
+    X(ONE_QP, one_qp, "one-qp", DBO_FAULT_ORDER)                                                   \
+    X(NO_SM_PARTITION, no_sm_partition, "no-sm-partition", DBO_FAULT_TIME)                         \
+    X(LL_ALL_SMS, ll_all_sms, "ll-all-sms", DBO_FAULT_TIME)                                        \
+    X(LOST_WAKEUP, lost_wakeup, "lost-wakeup", DBO_FAULT_ORDER)                                    \
+    X(UNEVEN_YIELDS, uneven_yields, "uneven-yields", DBO_FAULT_ORDER)                              \
     X(UBATCH_ERROR_PARKS_SIBLINGS, ubatch_error_parks_siblings, "ubatch-error-parks-siblings",     \
-      DBO_FAULT_ORDER, "an error in one ubatch leaves the others waiting")                         \
-    X(PADDING_ROUTED, padding_routed, "padding-routed", DBO_FAULT_TIME,                            \
-      "padding rows are routed to experts")                                                        \
-    X(PROFILE_HALF_BATCH, profile_half_batch, "profile-half-batch", DBO_FAULT_REFUSED,             \
-      "peak memory is measured on the split batch only")                                           \
-    X(LATE_RANK, late_rank, "late-rank", DBO_FAULT_SHOWN, "one rank is late")
+      DBO_FAULT_ORDER)                                                                             \
+    X(PADDING_ROUTED, padding_routed, "padding-routed", DBO_FAULT_TIME)                            \
+    X(PROFILE_HALF_BATCH, profile_half_batch, "profile-half-batch", DBO_FAULT_REFUSED)             \
+    X(LATE_RANK, late_rank, "late-rank", DBO_FAULT_SHOWN)
 
 typedef enum dbo_fault_id {
 #define DBO_FAULT_ENUM(enumerator, ...) DBO_FAULT_##enumerator,
@@ -169,7 +136,7 @@ struct dbo_fault {
 };
 
 typedef struct dbo_fault_info {
-    const char *name, *what;
+    const char *name;
     uint32_t outcome;
 } dbo_fault_info;
 

@@ -5,10 +5,10 @@
 #include "core/decide/vote.h"
 #include "core/program/program.h"
 #include "core/seam/op.h"
-#include "lab/faults/faults.h"
 #include "core/trace/findings.h"
 #include "core/trace/metrics.h"
 #include "lab/experiment/experiment.h"
+#include "lab/faults/faults.h"
 #include "viz/text/view.h"
 
 #include <ctype.h>
@@ -103,7 +103,7 @@ static void every_word_of_the_screens_is_explained(void **state)
         expect(dbo_code_name((dbo_code)code), "(instructions of a program)");
     for (int kind = 0; kind < DBO_FINDING_KINDS; kind++)
         expect(dbo_finding_kind_name((dbo_finding_kind)kind), "(findings of a check)");
-#define EXPECT_FAULT(enumerator, symbol, name, outcome, what) expect(name, "(faults)");
+#define EXPECT_FAULT(enumerator, symbol, name, outcome) expect(name, "(faults)");
     DBO_FAULT_MAP(EXPECT_FAULT)
 #undef EXPECT_FAULT
 }
