@@ -14,17 +14,11 @@ typedef struct frame {
     dbo_op_id base; /* step, rank, layer */
 } frame;
 
-static inline void charge(const dbo_seam *seam, dbo_charge kind, uint32_t count)
-{
-    if (seam->host->charge)
-        seam->host->charge(seam->host_self, kind, count);
-}
-
 static inline dbo_status run_op(const frame *f, const dbo_instr *instr)
 {
     const dbo_seam *seam = &f->rank->seam;
     const dbo_program_op *op = &f->program->ops[instr->index];
-    charge(seam, DBO_CHARGE_LAUNCH, op->kernels);
+    dbo_seam_charge(seam, DBO_CHARGE_LAUNCH, op->kernels);
     const dbo_op issued = {.id = f->base | op->id_bits,
                            .cost = &op->cost,
                            .io = op->io,
@@ -49,7 +43,7 @@ static dbo_status run_post(const frame *f, const dbo_instr *instr)
         .addresses = rank->addresses,
     };
     dbo_flight *flight = &rank->flights[post->handle];
-    charge(seam, DBO_CHARGE_POST, 1);
+    dbo_seam_charge(seam, DBO_CHARGE_POST, 1);
     if (__builtin_expect(flight->handle != DBO_NO_HANDLE, 0) && seam->trace && seam->trace->turn)
         seam->trace->turn(seam->trace_self, DBO_TURN_SLOT, dbo_current_ubatch_id(), post->handle);
     DBO_TRY(seam->a2a->post(seam->a2a_self, &args, &flight->handle));
@@ -65,7 +59,7 @@ static dbo_status finish(dbo_rank *rank, uint32_t handle, dbo_stream stream)
                         "transfer slot %u is finished, but nothing was posted into it", handle);
     dbo_a2a_handle posted = flight->handle;
     flight->handle = DBO_NO_HANDLE;
-    charge(&rank->seam, DBO_CHARGE_POST, 1);
+    dbo_seam_charge(&rank->seam, DBO_CHARGE_POST, 1);
     return rank->seam.a2a->finish(rank->seam.a2a_self, posted, stream);
 }
 
@@ -108,11 +102,11 @@ static dbo_status run_instr(const frame *f, const dbo_instr *instr)
     switch ((dbo_code)instr->code) {
     case DBO_CODE_OP: return run_op(f, instr);
     case DBO_CODE_RECORD:
-        charge(seam, DBO_CHARGE_EVENT, 1);
+        dbo_seam_charge(seam, DBO_CHARGE_EVENT, 1);
         return seam->device->record(seam->device_self, rank->events[instr->index],
                                     rank->streams[instr->stream]);
     case DBO_CODE_WAIT:
-        charge(seam, DBO_CHARGE_EVENT, 1);
+        dbo_seam_charge(seam, DBO_CHARGE_EVENT, 1);
         return seam->device->wait(seam->device_self, rank->streams[instr->stream],
                                   rank->events[instr->index]);
     case DBO_CODE_SET_STREAM: return dbo_switch_to_stream(rank->streams[instr->stream]);

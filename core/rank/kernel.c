@@ -14,9 +14,7 @@ dbo_status dbo_kernel_launch(dbo_rank *rank, const dbo_kernel *kernel)
                         "place among the op ids",
                         (unsigned)kernel->kind, kernel->step, kernel->layer, kernel->ubatch,
                         kernel->occurrence);
-    if (seam->host->charge)
-        seam->host->charge(seam->host_self, DBO_CHARGE_LAUNCH,
-                           kernel->launches ? kernel->launches : 1);
+    dbo_seam_charge(seam, DBO_CHARGE_LAUNCH, kernel->launches ? kernel->launches : 1);
     const dbo_op op = {.id = dbo_op_id_make(kernel->step, rank->id, kernel->layer, kernel->ubatch,
                                             kernel->kind, kernel->occurrence),
                        .cost = kernel->cost ? kernel->cost : &no_time,

@@ -62,4 +62,7 @@ struct dbo_rank {
 /* The sentence of the last failed hot call: the engine's own, or the device's. Returns `status`. */
 dbo_status dbo_rank_fail(dbo_rank *rank, dbo_status status, dbo_error *err);
 
+/* Tells a trace, if there is one. Returns the host's time. */
+int64_t dbo_rank_mark(const dbo_rank *rank, dbo_mark_kind kind, uint32_t ubatch, uint32_t step);
+
 #endif

@@ -40,28 +40,11 @@ static void update_stream(dbo_ubatch *u, dbo_stream stream)
     u->thread_stream = stream;
 }
 
-static void put_turn(dbo_rank *rank, uint32_t ubatch, uint32_t step)
-{
-    const dbo_seam *seam = &rank->seam;
-    const dbo_mark mark = {.host_ns = seam->host->now_ns(seam->host_self),
-                           .rank = (uint16_t)rank->id,
-                           .ubatch = (uint8_t)ubatch,
-                           .kind = DBO_MARK_TURN,
-                           .step = step};
-    seam->trace->mark(seam->trace_self, &mark);
-}
-
-/* Apart, so that a hand-off that nobody traces calls nothing. */
-static inline void mark_turn(dbo_rank *rank, uint32_t ubatch, uint32_t step)
+/* A hand-off that nobody traces calls nothing. */
+static inline void mark_turn(const dbo_rank *rank, uint32_t ubatch, uint32_t step)
 {
     if (rank->seam.trace && rank->seam.trace->mark)
-        put_turn(rank, ubatch, step);
-}
-
-static void charge(dbo_rank *rank, dbo_charge kind, uint32_t count)
-{
-    if (rank->seam.host->charge)
-        rank->seam.host->charge(rank->seam.host_self, kind, count);
+        dbo_rank_mark(rank, DBO_MARK_TURN, ubatch, step);
 }
 
 /* Gives the turn to the next ubatch and comes back with it; touches no stream. */
@@ -72,7 +55,7 @@ static dbo_status cpu_yield(dbo_ubatch *u)
         return refuse(u, "yields while another ubatch's forward context is installed");
     if (__builtin_expect(u->thread_stream != u->current_stream, 0))
         return refuse(u, "yields on another stream than its context's");
-    charge(rank, DBO_CHARGE_HANDOFF, 1);
+    dbo_seam_charge(&rank->seam, DBO_CHARGE_HANDOFF, 1);
     tell(rank, DBO_TURN_SIGNAL, u->id, next_of(u));
     dbo_status status = dbo_executor_handoff(rank->executor, u->id);
     rank->forward = &u->forward; /* the turn is mine, be it to end */
@@ -84,13 +67,13 @@ static dbo_status cpu_yield(dbo_ubatch *u)
 
 static dbo_status record(dbo_ubatch *u, dbo_event event, dbo_stream stream)
 {
-    charge(u->rank, DBO_CHARGE_EVENT, 1);
+    dbo_seam_charge(&u->rank->seam, DBO_CHARGE_EVENT, 1);
     return u->rank->seam.device->record(u->rank->seam.device_self, event, stream);
 }
 
 static dbo_status wait(dbo_ubatch *u, dbo_stream stream, dbo_event event)
 {
-    charge(u->rank, DBO_CHARGE_EVENT, 1);
+    dbo_seam_charge(&u->rank->seam, DBO_CHARGE_EVENT, 1);
     return u->rank->seam.device->wait(u->rank->seam.device_self, stream, event);
 }
 

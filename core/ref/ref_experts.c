@@ -6,13 +6,15 @@
 #include <string.h>
 
 /* Row `r` of rows (., H), dequantised if it has scales (., H/128): x (H). */
-static void row_at(const void *rows, const float *scales, uint64_t r, uint32_t hidden, float *x)
+static void row_at(const dbo_ref_received *in, uint64_t r, float *x)
 {
+    uint32_t hidden = in->model->spec.hidden;
     uint32_t groups = (hidden + DBO_FP8_GROUP - 1) / DBO_FP8_GROUP;
-    if (scales)
-        dbo_ref_dequantise((const int8_t *)rows + r * hidden, scales + r * groups, hidden, x);
+    if (in->scales)
+        dbo_ref_dequantise((const int8_t *)in->rows + r * hidden, in->scales + r * groups, hidden,
+                           x);
     else
-        memcpy(x, (const float *)rows + r * hidden, hidden * sizeof *x);
+        memcpy(x, (const float *)in->rows + r * hidden, hidden * sizeof *x);
 }
 
 void dbo_ref_gated(const float *gate_up, const float *down, uint32_t hidden, uint32_t inter,
@@ -28,28 +30,29 @@ void dbo_ref_gated(const float *gate_up, const float *down, uint32_t hidden, uin
     }
 }
 
-/* x through local expert `e` of the rank. */
-static void through(const dbo_ref_model *model, const dbo_ref_layer *layer, uint64_t expert,
-                    const float *x, float *out)
+static uint32_t local_experts(const dbo_ref_received *in)
 {
-    uint32_t hidden = model->spec.hidden, inter = model->spec.moe_inter;
-    dbo_ref_gated(layer->gate_up + expert * 2 * inter * hidden,
-                  layer->down + expert * hidden * inter, hidden, inter, x, out);
+    return in->model->spec.num_experts / in->num_ranks;
 }
 
-void dbo_ref_experts_ht(const dbo_ref_model *model, const dbo_ref_layer *layer, uint32_t rank,
-                        uint32_t num_ranks, const void *rows, const float *scales,
-                        const int64_t *ids, uint64_t num_rows, float *out)
+/* Row `r` through local expert `e` of the rank. */
+static void through(const dbo_ref_received *in, uint64_t r, uint64_t e, float *out)
 {
-    uint32_t topk = model->spec.topk, hidden = model->spec.hidden;
-    uint32_t local = model->spec.num_experts / num_ranks;
+    uint64_t expert = (uint64_t)in->rank * local_experts(in) + e;
+    uint32_t hidden = in->model->spec.hidden, inter = in->model->spec.moe_inter;
     float x[DBO_REF_MAX_HIDDEN];
-    for (uint64_t pair = 0; pair < num_rows * topk; pair++) {
-        if (ids[pair] < 0 || ids[pair] >= (int64_t)local)
-            continue;
-        row_at(rows, scales, pair / topk, hidden, x);
-        through(model, layer, (uint64_t)rank * local + (uint64_t)ids[pair], x, out + pair * hidden);
-    }
+    row_at(in, r, x);
+    dbo_ref_gated(in->layer->gate_up + expert * 2 * inter * hidden,
+                  in->layer->down + expert * hidden * inter, hidden, inter, x, out);
+}
+
+void dbo_ref_experts_ht(const dbo_ref_received *received, const int64_t *ids, uint64_t num_rows,
+                        float *out)
+{
+    uint32_t topk = received->model->spec.topk, hidden = received->model->spec.hidden;
+    for (uint64_t pair = 0; pair < num_rows * topk; pair++)
+        if (ids[pair] >= 0 && ids[pair] < (int64_t)local_experts(received))
+            through(received, pair / topk, (uint64_t)ids[pair], out + pair * hidden);
 }
 
 void dbo_ref_reduce(const float *pairs, const int64_t *ids, const float *weights, uint64_t num_rows,
@@ -68,18 +71,14 @@ void dbo_ref_reduce(const float *pairs, const int64_t *ids, const float *weights
     }
 }
 
-void dbo_ref_experts_ll(const dbo_ref_model *model, const dbo_ref_layer *layer, uint32_t rank,
-                        uint32_t num_ranks, const void *rows, const float *scales,
-                        const int32_t *counts, uint64_t rows_each, float *out)
+void dbo_ref_experts_ll(const dbo_ref_received *received, const int32_t *counts, uint64_t rows_each,
+                        float *out)
 {
-    uint32_t hidden = model->spec.hidden, local = model->spec.num_experts / num_ranks;
-    float x[DBO_REF_MAX_HIDDEN];
-    for (uint32_t e = 0; e < local; e++) {
+    for (uint32_t e = 0; e < local_experts(received); e++) {
         uint64_t count = counts[e] > 0 ? (uint64_t)counts[e] : 0;
         for (uint64_t i = 0; i < count && i < rows_each; i++) {
             uint64_t r = e * rows_each + i;
-            row_at(rows, scales, r, hidden, x);
-            through(model, layer, (uint64_t)rank * local + e, x, out + r * hidden);
+            through(received, r, e, out + r * received->model->spec.hidden);
         }
     }
 }

@@ -310,32 +310,27 @@ static void run_copy(const dbo_op *op, const void *const *reads, void *const *wr
 
 /* ---- experts ---- */
 
-/* Rows that the experts read: quantised here, or as received. */
-static const void *expert_rows(const call *c, const float **scales)
-{
-    const void *rows = input(c, DBO_BUFFER_EXPERT_IN);
-    *scales = input(c, rows ? DBO_BUFFER_EXPERT_SCALES : DBO_BUFFER_RECV_SCALES);
-    return rows ? rows : input(c, DBO_BUFFER_RECV_TOKENS);
-}
-
 static void run_mlp(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     const call c = make_call(op, reads, writes);
     const dbo_model_spec *s = &c.model->spec;
-    const dbo_ref_context *context = c.context;
-    const float *scales;
-    const void *rows = expert_rows(&c, &scales);
+    const void *narrowed = input(&c, DBO_BUFFER_EXPERT_IN); /* or as received */
+    const dbo_ref_received in = {
+        .model = c.model,
+        .layer = c.layer,
+        .rank = c.context->rank,
+        .num_ranks = c.context->num_ranks,
+        .rows = narrowed ? narrowed : input(&c, DBO_BUFFER_RECV_TOKENS),
+        .scales = input(&c, narrowed ? DBO_BUFFER_EXPERT_SCALES : DBO_BUFFER_RECV_SCALES)};
     const int64_t *ids = input(&c, DBO_BUFFER_RECV_IDS);
     const int32_t *counts = input(&c, DBO_BUFFER_COUNTS);
     float *pairs = output(&c, DBO_BUFFER_WORKSPACE), *out = output(&c, DBO_BUFFER_EXPERT_OUT);
     uint64_t received = rows_of(&c, DBO_BUFFER_RECV_IDS, 8 * (uint64_t)s->topk);
-    if (rows && ids && pairs) {
-        dbo_ref_experts_ht(c.model, c.layer, context->rank, context->num_ranks, rows, scales, ids,
-                           received, pairs);
-    } else if (rows && !ids && counts && out) {
+    if (in.rows && ids && pairs) {
+        dbo_ref_experts_ht(&in, ids, received, pairs);
+    } else if (in.rows && !ids && counts && out) {
         uint64_t all = written_rows(&c, DBO_BUFFER_EXPERT_OUT, 4 * (uint64_t)c.hidden);
-        dbo_ref_experts_ll(c.model, c.layer, context->rank, context->num_ranks, rows, scales,
-                           counts, all / (s->num_experts / context->num_ranks), out);
+        dbo_ref_experts_ll(&in, counts, all / (s->num_experts / in.num_ranks), out);
     }
 }
 

@@ -175,6 +175,13 @@ typedef struct dbo_seam {
     void *host_self, *device_self, *mem_self, *graph_self, *a2a_self, *group_self, *trace_self;
 } dbo_seam;
 
+/* Charges the host, where a back end counts that. */
+static inline void dbo_seam_charge(const dbo_seam *seam, dbo_charge kind, uint32_t count)
+{
+    if (seam->host->charge)
+        seam->host->charge(seam->host_self, kind, count);
+}
+
 /* Are all slots that must be set there? Names the first that is not. */
 dbo_status dbo_seam_check(const dbo_seam *seam, dbo_error *err);
 

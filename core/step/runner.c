@@ -48,25 +48,6 @@ void dbo_runner_fini(dbo_runner *runner)
     memset(runner, 0, sizeof *runner);
 }
 
-static void charge(const dbo_rank *rank, dbo_charge kind, uint32_t count)
-{
-    if (rank->seam.host->charge)
-        rank->seam.host->charge(rank->seam.host_self, kind, count);
-}
-
-static int64_t mark(const dbo_rank *rank, dbo_mark_kind kind, uint32_t step)
-{
-    const dbo_seam *seam = &rank->seam;
-    const dbo_mark m = {.host_ns = seam->host->now_ns(seam->host_self),
-                        .rank = (uint16_t)rank->id,
-                        .ubatch = DBO_MARK_MAIN,
-                        .kind = (uint8_t)kind,
-                        .step = step};
-    if (seam->trace && seam->trace->mark)
-        seam->trace->mark(seam->trace_self, &m);
-    return m.host_ns;
-}
-
 /* ---- the vote ---- */
 
 /* What the step is, for the rules. */
@@ -145,7 +126,7 @@ static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t st
                                         &result->ran, err);
     const dbo_seam *seam = &runner->rank->seam;
     if (status == DBO_OK) {
-        charge(runner->rank, DBO_CHARGE_EVENT, 1);
+        dbo_seam_charge(&runner->rank->seam, DBO_CHARGE_EVENT, 1);
         status = seam->device->record(seam->device_self, runner->step_done,
                                       runner->rank->streams[DBO_STREAM_COMPUTE]);
         if (status == DBO_OK)
@@ -181,7 +162,7 @@ static dbo_status forward(dbo_runner *runner, uint32_t step, const dbo_rank_step
     dbo_plan plan;
     DBO_TRY(runner->rules->cut(runner->deployment->rules_self, decided, &result->decision,
                                &result->cut, err));
-    charge(runner->rank, DBO_CHARGE_METADATA, result->cut.num_ubatches);
+    dbo_seam_charge(&runner->rank->seam, DBO_CHARGE_METADATA, result->cut.num_ubatches);
     dbo_step_log_slices(log_of(runner), &result->cut);
     DBO_TRY(build_plan(runner, &result->cut, decided->requests, &plan, err));
     const dbo_step_view view = {.runner = runner,
@@ -217,8 +198,8 @@ dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request 
                                 (int32_t)dbo_config_decode_query_len(runner->deployment->config),
                                 &decided.batch, err));
     result->num_tokens = decided.batch.num_tokens;
-    result->begin_ns = mark(runner->rank, DBO_MARK_STEP_BEGIN, step);
-    charge(runner->rank, DBO_CHARGE_STEP, 1);
+    result->begin_ns = dbo_rank_mark(runner->rank, DBO_MARK_STEP_BEGIN, DBO_MARK_MAIN, step);
+    dbo_seam_charge(&runner->rank->seam, DBO_CHARGE_STEP, 1);
     DBO_TRY(vote(runner, &decided, &result->decision, &leaves, err));
     if (!leaves)
         log_decision(runner, &result->decision, num_reqs);
@@ -229,7 +210,7 @@ dbo_status dbo_runner_step(dbo_runner *runner, uint32_t step, const dbo_request 
             return status;
         }
     }
-    result->end_ns = mark(runner->rank, DBO_MARK_STEP_END, step);
+    result->end_ns = dbo_rank_mark(runner->rank, DBO_MARK_STEP_END, DBO_MARK_MAIN, step);
     return DBO_OK;
 }
 

@@ -147,8 +147,7 @@ static dbo_status replay(dbo_wrapper *w, const dbo_graph_entry *entry, uint32_t 
                          dbo_error *err)
 {
     const dbo_seam *seam = &w->rank->seam;
-    if (seam->host->charge)
-        seam->host->charge(seam->host_self, DBO_CHARGE_REPLAY, 1);
+    dbo_seam_charge(seam, DBO_CHARGE_REPLAY, 1);
     dbo_status status = seam->graph->replay(seam->graph_self, entry->graph,
                                             w->rank->streams[DBO_STREAM_COMPUTE], step);
     if (status != DBO_OK)

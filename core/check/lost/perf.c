@@ -16,7 +16,7 @@ typedef struct kept_cost {
     union {
         dbo_op_cost op;
         dbo_a2a_cost a2a;
-    };
+    } cost;
 } kept_cost;
 
 struct dbo_perf {
@@ -28,33 +28,24 @@ struct dbo_perf {
 
 /* ---- watching ---- */
 
-static bool is_same(const kept_cost *kept, bool transfer, const void *cost)
+/* The copy; NULL without memory. Both kinds of cost begin where the union does. */
+static const void *keep_cost(dbo_perf *perf, bool transfer, const void *cost)
 {
-    size_t size = transfer ? sizeof kept->a2a : sizeof kept->op;
-    const void *have = transfer ? (const void *)&kept->a2a : (const void *)&kept->op;
-    return kept->transfer == transfer && memcmp(have, cost, size) == 0;
-}
-
-static const void *address_of(const kept_cost *kept)
-{
-    return kept->transfer ? (const void *)&kept->a2a : (const void *)&kept->op;
-}
-
-static const kept_cost *keep_cost(dbo_perf *perf, bool transfer, const void *cost)
-{
-    for (uint32_t i = perf->kept.count; i-- > 0;)
-        if (is_same(perf->kept.items[i], transfer, cost))
-            return perf->kept.items[i];
+    size_t size = transfer ? sizeof(dbo_a2a_cost) : sizeof(dbo_op_cost);
+    for (uint32_t i = perf->kept.count; i-- > 0;) {
+        const kept_cost *have = perf->kept.items[i];
+        if (have->transfer == transfer && memcmp(&have->cost, cost, size) == 0)
+            return &have->cost;
+    }
     if (DBO_VEC_RESERVE(&perf->kept, (uint64_t)perf->kept.count + 1) != DBO_OK)
         return NULL;
     kept_cost *kept = calloc(1, sizeof *kept);
     if (!kept)
         return NULL;
     kept->transfer = transfer;
-    memcpy(transfer ? (void *)&kept->a2a : (void *)&kept->op, cost,
-           transfer ? sizeof kept->a2a : sizeof kept->op);
+    memcpy(&kept->cost, cost, size);
     perf->kept.items[perf->kept.count++] = kept;
-    return kept;
+    return &kept->cost;
 }
 
 /* What a call points to, in a place that stays. */
@@ -64,9 +55,9 @@ static const void *keep(void *self, const dbo_call *call)
     bool transfer = call->kind == DBO_CALL_POST;
     if (!call->what || !(transfer || (call->kind == DBO_CALL_LAUNCH && dbo_padding_goes(call->id))))
         return NULL;
-    const kept_cost *kept = keep_cost(perf, transfer, call->what);
+    const void *kept = keep_cost(perf, transfer, call->what);
     perf->failed = perf->failed || !kept;
-    return kept ? address_of(kept) : NULL;
+    return kept;
 }
 
 /* Nothing of a course; about half of all calls. */
