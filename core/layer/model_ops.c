@@ -11,10 +11,14 @@
 #include <string.h>
 
 /* The sums over an ubatch's requests that kernels depend on. */
+typedef struct attention_rows {
+    double tokens;
+    double pairs;   /* (query, key) pairs that are computed */
+    double kv_rows; /* KV rows that are read, once a request */
+} attention_rows;
+
 typedef struct attention_sums {
-    double decode_tokens, prefill_tokens;
-    double decode_pairs, prefill_pairs;     /* (query, key) pairs that are computed */
-    double decode_kv_rows, prefill_kv_rows; /* KV rows that are read, once a request */
+    attention_rows decode, prefill;
     double requests;
 } attention_sums;
 
@@ -216,15 +220,11 @@ static void sum_requests(layer_build *b)
         if (request->query_len == 0)
             continue;
         b->sums.requests += count;
-        if (request->query_len <= decode_length) {
-            b->sums.decode_tokens += count * q;
-            b->sums.decode_pairs += pairs;
-            b->sums.decode_kv_rows += count * seen;
-        } else {
-            b->sums.prefill_tokens += count * q;
-            b->sums.prefill_pairs += pairs;
-            b->sums.prefill_kv_rows += count * seen;
-        }
+        bool decodes = request->query_len <= decode_length;
+        attention_rows *rows = decodes ? &b->sums.decode : &b->sums.prefill;
+        rows->tokens += count * q;
+        rows->pairs += pairs;
+        rows->kv_rows += count * seen;
     }
 }
 
@@ -259,16 +259,16 @@ static void a1_mla(layer_build *b)
     double latent = (double)model->kv_lora_rank + model->qk_rope;
     double qk = (double)model->qk_nope + model->qk_rope;
     double kv_row = latent * dbo_dtype_bytes(model->kv_dtype);
-    add_head_gemm(b, DBO_KIND_A1, sums->decode_tokens, model->kv_lora_rank, model->qk_nope);
-    add_gemm(b, DBO_KIND_A1, sums->prefill_kv_rows, b->heads * (model->qk_nope + model->v_head),
+    add_head_gemm(b, DBO_KIND_A1, sums->decode.tokens, model->kv_lora_rank, model->qk_nope);
+    add_gemm(b, DBO_KIND_A1, sums->prefill.kv_rows, b->heads * (model->qk_nope + model->v_head),
              model->kv_lora_rank, model->weight_dtype);
-    add_attention(b, 2 * sums->decode_pairs * b->heads * (latent + model->kv_lora_rank),
-                  sums->decode_kv_rows * kv_row +
-                      sums->decode_tokens * b->heads * (latent + model->kv_lora_rank) * b->act);
-    add_attention(b, 2 * sums->prefill_pairs * b->heads * (qk + model->v_head),
-                  (sums->prefill_kv_rows + sums->prefill_tokens) * b->heads * (qk + model->v_head) *
+    add_attention(b, 2 * sums->decode.pairs * b->heads * (latent + model->kv_lora_rank),
+                  sums->decode.kv_rows * kv_row +
+                      sums->decode.tokens * b->heads * (latent + model->kv_lora_rank) * b->act);
+    add_attention(b, 2 * sums->prefill.pairs * b->heads * (qk + model->v_head),
+                  (sums->prefill.kv_rows + sums->prefill.tokens) * b->heads * (qk + model->v_head) *
                       b->act);
-    add_head_gemm(b, DBO_KIND_A1, sums->decode_tokens, model->v_head, model->kv_lora_rank);
+    add_head_gemm(b, DBO_KIND_A1, sums->decode.tokens, model->v_head, model->kv_lora_rank);
 }
 
 /* KV heads of this TP rank; never fewer than one (they are then copied). */
@@ -298,15 +298,15 @@ static void a1_gqa(layer_build *b)
     const attention_sums *sums = &b->sums;
     double d = model->head_dim, wide = b->heads * d;
     if (model->attention == DBO_ATTENTION_LINEAR) {
-        double tokens = sums->decode_tokens + sums->prefill_tokens;
+        double tokens = sums->decode.tokens + sums->prefill.tokens;
         add_attention(b, 4 * tokens * wide * d, sums->requests * wide * d * 2 * 4);
         return;
     }
     double kv_row = 2 * local_kv_heads(b) * d * dbo_dtype_bytes(model->kv_dtype);
-    add_attention(b, 4 * sums->decode_pairs * wide,
-                  sums->decode_kv_rows * kv_row + sums->decode_tokens * wide * 2 * b->act);
-    add_attention(b, 4 * sums->prefill_pairs * wide,
-                  sums->prefill_kv_rows * kv_row + sums->prefill_tokens * wide * 2 * b->act);
+    add_attention(b, 4 * sums->decode.pairs * wide,
+                  sums->decode.kv_rows * kv_row + sums->decode.tokens * wide * 2 * b->act);
+    add_attention(b, 4 * sums->prefill.pairs * wide,
+                  sums->prefill.kv_rows * kv_row + sums->prefill.tokens * wide * 2 * b->act);
 }
 
 /* The rest of A1: output projection (T, n*v) x (n*v, H); residual and norm; router (T, H) x (H, E)
@@ -503,7 +503,7 @@ static void sizes(layer_build *b)
 {
     const dbo_layer_rows rows = {
         .tokens = b->rows,
-        .prefill_tokens = b->sums.prefill_tokens,
+        .prefill_tokens = b->sums.prefill.tokens,
         .requests = b->sums.requests,
         .heads = b->heads,
         .kv_heads = local_kv_heads(b),

@@ -56,6 +56,10 @@ void dbo_step_log_vote(const dbo_log *log, const dbo_vote_result *decision, int3
 
 static void add_slices(dbo_strbuf *text, const dbo_ubatch_slice *slices, uint32_t num)
 {
+    if (num < 2) {
+        dbo_strbuf_add(text, "None");
+        return;
+    }
     dbo_strbuf_add(text, "[");
     for (uint32_t i = 0; i < num; i++)
         dbo_strbuf_printf(text,
@@ -72,16 +76,9 @@ void dbo_step_log_slices(const dbo_log *log, const dbo_cut *cut)
         return;
     dbo_strbuf text;
     dbo_strbuf_init(&text);
-    bool split = cut != NULL && cut->num_ubatches > 1;
-    if (split)
-        add_slices(&text, cut->slices, cut->num_ubatches);
-    else
-        dbo_strbuf_add(&text, "None");
+    add_slices(&text, cut->slices, cut->num_ubatches);
     dbo_strbuf_add(&text, ", ubatch_slices_padded: ");
-    if (split)
-        add_slices(&text, cut->slices_padded, cut->num_ubatches);
-    else
-        dbo_strbuf_add(&text, "None");
+    add_slices(&text, cut->slices_padded, cut->num_ubatches);
     if (!text.failed)
         DBO_LOG(log, SLICE, DEBUG, "ubatch_slices: %s", dbo_strbuf_text(&text));
     dbo_strbuf_fini(&text);

@@ -24,7 +24,7 @@
 void dbo_step_log_vote(const dbo_log *log, const dbo_vote_result *decision, int32_t num_reqs_padded,
                        const int32_t *across_dp, uint32_t num_ranks);
 
-/* `cut` NULL or of one ubatch: None, twice. */
+/* Of one ubatch: None, twice. */
 void dbo_step_log_slices(const dbo_log *log, const dbo_cut *cut);
 
 #endif

@@ -242,20 +242,12 @@ void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
                             const dbo_cost_sums *with)
 {
     memset(out, 0, sizeof *out);
-    int64_t explained_without = 0, explained_with = 0;
-    if (without->weight_ns >= 0 && with->weight_ns >= 0) {
-        add_part(out, &out->weights, without->weight_ns, with->weight_ns);
-        explained_without += without->weight_ns;
-        explained_with += with->weight_ns;
-    }
-    if (without->sm_ns >= 0 && with->sm_ns >= 0) {
-        add_part(out, &out->sms, without->sm_ns, with->sm_ns);
-        explained_without += without->sm_ns;
-        explained_with += with->sm_ns;
-    }
-    if (without->op_ns >= explained_without && with->op_ns >= explained_with)
-        add_part(out, &out->tiles, without->op_ns - explained_without,
-                 with->op_ns - explained_with);
+    add_part(out, &out->weights, without->weight_ns, with->weight_ns);
+    add_part(out, &out->sms, without->sm_ns, with->sm_ns);
+    bool weights = out->weights.present, sms = out->sms.present;
+    int64_t rest = without->op_ns - (weights ? without->weight_ns : 0) - (sms ? without->sm_ns : 0);
+    int64_t rest_with = with->op_ns - (weights ? with->weight_ns : 0) - (sms ? with->sm_ns : 0);
+    add_part(out, &out->tiles, rest, rest_with);
     add_part(out, &out->transfers, without->comm_ns, with->comm_ns);
     const int64_t *a = without->charge_ns, *b = with->charge_ns;
     add_part(out, &out->launches, a[DBO_CHARGE_LAUNCH], b[DBO_CHARGE_LAUNCH]);
