@@ -19,7 +19,7 @@ example() {
 fresh() {
     rm -rf "${tree:?}"/*
     mkdir -p "$tree/core" "$tree/viz" "$tree/app" "$tree/tests"
-    { echo 'void f(void)'; echo '{'; repeat 59 '    g();'; echo '}'; } >"$tree/core/a.c"
+    { echo 'void f(void)'; echo '{'; repeat 60 '    g();'; echo '}'; } >"$tree/core/a.c"
     { example; repeat 1 "$(repeat 100 'µ' | tr -d '\n')"; } >"$tree/core/b.h"
 }
 
