@@ -1,6 +1,8 @@
 /* cost.c: see cost.h for the law. An op asks for at most 8 kernels, each a handful of divisions. */
 #include "sim/cost.h"
 
+#include "core/base/units.h"
+
 static double peak_flops_per_ns(const dbo_hardware *hardware, const dbo_op_part *part)
 {
     double tflops = hardware->peak_tflops[part->dtype];
@@ -64,5 +66,5 @@ void dbo_cost_ns(const dbo_hardware *hardware, const dbo_op_cost *cost, uint32_t
     }
     /* bytes per ns is GB/s; a draw above the memory's own cannot come out. */
     double mbps = ns > 0 ? bytes / ns * 1000.0 : 0;
-    *out = (dbo_op_time){.ns = (int64_t)(ns + 0.5), .sms = sms, .hbm_mbps = (uint32_t)mbps};
+    *out = (dbo_op_time){.ns = dbo_round_ns(ns), .sms = sms, .hbm_mbps = (uint32_t)mbps};
 }

@@ -6,6 +6,8 @@
  */
 #include "sim/fabric.h"
 
+#include "core/base/units.h"
+
 #define LL_SEND_ALPHA   0.3
 #define LL_RECV_ALPHA   0.2
 #define LL_FLIGHT_ALPHA 0.25 /* a flight is at least this part of alpha */
@@ -93,11 +95,6 @@ static void bind_port(dbo_port_load *load, double nic_gbps, double nvlink_gbps)
     load->port_gbps = nic ? nic_gbps : nvlink_gbps;
 }
 
-static int64_t round_ns(double ns)
-{
-    return (int64_t)(ns + 0.5);
-}
-
 /* ---- low latency ---- */
 
 /* One kernel's copies: read and written once, slower on few SMs. */
@@ -138,9 +135,9 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     double flight = alpha + transfer - send - recv;
     if (flight < alpha * LL_FLIGHT_ALPHA)
         flight = alpha * LL_FLIGHT_ALPHA;
-    out->send_ns = round_ns(send);
-    out->recv_ns = round_ns(recv);
-    out->flight_ns = round_ns(flight);
+    out->send_ns = dbo_round_ns(send);
+    out->recv_ns = dbo_round_ns(recv);
+    out->flight_ns = dbo_round_ns(flight);
     /* The bytes take what of the flight the port needs, the latency the rest. */
     if (transfer > flight)
         out->load.port_bytes = flight * out->load.port_gbps;
@@ -176,8 +173,8 @@ void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
         nvlink = by_sms;
     bind_port(&out->load, hardware->nic_gbps, nvlink);
     out->load.latency_ns = hardware->ht_alpha_ns;
-    out->ns = round_ns(hardware->ht_alpha_ns + out->load.port_bytes / out->load.port_gbps);
-    out->counts_ns = round_ns(hardware->ht_counts_ns);
+    out->ns = dbo_round_ns(hardware->ht_alpha_ns + out->load.port_bytes / out->load.port_gbps);
+    out->counts_ns = dbo_round_ns(hardware->ht_counts_ns);
     if (out->counts_ns > out->ns)
         out->counts_ns = out->ns;
     out->bytes = (uint64_t)(out->load.rdma_bytes + out->load.nvlink_bytes);
