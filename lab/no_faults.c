@@ -28,7 +28,7 @@ dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err)
                     "this build has no faults, so none is called '%.60s'", text);
 }
 
-dbo_status dbo_fault_attach(dbo_fault *fault, uint32_t rank, dbo_seam *seam, dbo_error *err)
+dbo_status dbo_fault_attach(void *fault, uint32_t rank, dbo_seam *seam, dbo_error *err)
 {
     (void)rank;
     (void)fault;

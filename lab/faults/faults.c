@@ -3,6 +3,7 @@
 
 #include "core/base/suggest.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,20 +67,20 @@ static dbo_status unknown_parameter(dbo_fault_id id, const char *key, dbo_error 
 /* "rank=1" of length `length`. */
 static dbo_status parse_one(dbo_fault *fault, const char *text, size_t length, dbo_error *err)
 {
-    char word[64];
-    unsigned value = 0;
-    int end = 0;
+    char word[64], *end = word;
     snprintf(word, sizeof word, "%.*s", (int)length, text);
     size_t key = strcspn(word, "=");
     for (size_t i = 0; i < DBO_FAULT_SETTINGS && fault->kind->settings[i].name; i++) {
         const dbo_fault_setting *s = &fault->kind->settings[i];
         if (strlen(s->name) != key || strncmp(s->name, word, key) != 0)
             continue;
-        if (strlen(word) > key + 9 || sscanf(word + key, "=%u%n", &value, &end) != 1 ||
-            word[key + (size_t)end] != '\0' || value > s->max)
-            return dbo_fail(err, DBO_INVALID, NULL, "%s of fault %s is an integer from 0 to %u",
-                            s->name, faults[fault->id].name, s->max);
-        *value_of(fault, s) = value;
+        const char *digits = word + key + (word[key] == '=');
+        unsigned long value = strtoul(digits, &end, 10);
+        if (!isdigit((unsigned char)digits[0]) || *end != '\0' || value > s->max)
+            return dbo_fail(err, DBO_INVALID, NULL,
+                            "%s of fault %s is an integer from 0 to %u, not '%s'", s->name,
+                            faults[fault->id].name, s->max, digits);
+        *value_of(fault, s) = (uint32_t)value;
         return DBO_OK;
     }
     word[key] = '\0';
@@ -131,12 +132,12 @@ dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err)
 
 /* ---- of a run ---- */
 
-dbo_status dbo_fault_attach(dbo_fault *fault, uint32_t rank, dbo_seam *seam, dbo_error *err)
+dbo_status dbo_fault_attach(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
 {
-    (void)rank;
+    dbo_fault *fault = self;
+    (void)rank; /* every rank has them; which one misbehaves is the hooks' to say */
     if (!fault || !fault->kind->hooks)
         return DBO_OK;
-    DBO_TRY(dbo_seam_check(seam, err));
     dbo_fault_tap *tap = calloc(1, sizeof *tap);
     if (!tap)
         return dbo_fail_memory(err, "a fault");
@@ -149,9 +150,9 @@ dbo_status dbo_fault_attach(dbo_fault *fault, uint32_t rank, dbo_seam *seam, dbo
 
 static dbo_fault_note *find_note(const dbo_fault *fault, uint32_t rank, uint64_t key)
 {
-    for (uint32_t i = 0; i < fault->num_notes; i++)
-        if (fault->notes[i].rank == rank && fault->notes[i].key == key)
-            return &fault->notes[i];
+    for (uint32_t i = 0; i < fault->notes.count; i++)
+        if (fault->notes.items[i].rank == rank && fault->notes.items[i].key == key)
+            return &fault->notes.items[i];
     return NULL;
 }
 
@@ -164,14 +165,12 @@ uint64_t dbo_fault_noted(const dbo_fault *fault, uint32_t rank, uint64_t key)
 uint64_t *dbo_fault_note_of(dbo_fault *fault, uint32_t rank, uint64_t key)
 {
     dbo_fault_note *note = find_note(fault, rank, key);
-    if (note)
-        return &note->value;
-    dbo_fault_note *grown = realloc(fault->notes, (fault->num_notes + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    fault->notes = grown;
-    note = &grown[fault->num_notes++];
-    *note = (dbo_fault_note){.rank = rank, .key = key};
+    if (!note) {
+        note = DBO_VEC_ADD(&fault->notes);
+        if (!note)
+            return NULL;
+        *note = (dbo_fault_note){.rank = rank, .key = key};
+    }
     return &note->value;
 }
 
@@ -184,9 +183,7 @@ void dbo_fault_end(dbo_fault *fault)
     }
     if (!fault)
         return;
-    free(fault->notes);
+    DBO_VEC_FINI(&fault->notes);
     free(fault->requests);
-    fault->notes = NULL;
     fault->requests = NULL;
-    fault->num_notes = 0;
 }

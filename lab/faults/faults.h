@@ -24,6 +24,7 @@
 #ifndef DBO_FAULTS_H
 #define DBO_FAULTS_H
 
+#include "core/base/vec.h"
 #include "core/seam/tap.h"
 #include "core/step/step_rules.h"
 #include "sim/hardware.h"
@@ -130,8 +131,7 @@ struct dbo_fault {
     uint64_t reached;     /* how often it made a difference so far */
     dbo_step_rules rules; /* the engine's, but for the kind's */
     dbo_fault_tap *taps;
-    dbo_fault_note *notes;
-    uint32_t num_notes;
+    DBO_VEC(dbo_fault_note) notes;
     dbo_request *requests; /* scratch of a step */
 };
 
@@ -146,14 +146,15 @@ dbo_fault_info dbo_fault_describe(dbo_fault_id id);
 /* Parameter `index` of a fault, and what it is when it is not given; false past the last. */
 bool dbo_fault_parameter(dbo_fault_id id, uint32_t index, const char **name, uint32_t *value);
 
-/* "NAME" or "NAME:rank=1,us=200". An unknown name or parameter is answered with the nearest.
- * DBO_UNSUPPORTED: this build has no faults. */
+/* "NAME" or "NAME:rank=1,us=200". DBO_INVALID: an unknown name, answered with the nearest, or a
+ * parameter that is unknown or out of range. DBO_UNSUPPORTED: this build has no faults. */
 dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err);
 
 /* ---- a run's; `fault` NULL: it has none ---- */
 
-/* Installs its hooks around the seam of a rank. */
-dbo_status dbo_fault_attach(dbo_fault *fault, uint32_t rank, dbo_seam *seam, dbo_error *err);
+/* Installs the hooks of a dbo_fault around the seam of a rank, a checked one (dbo_seam_check); fits
+ * a dbo_attachment (lab/world/world.h). */
+dbo_status dbo_fault_attach(void *fault, uint32_t rank, dbo_seam *seam, dbo_error *err);
 void dbo_fault_end(dbo_fault *fault);
 
 static inline void dbo_fault_set_up(dbo_fault *fault, const dbo_config *config,

@@ -130,12 +130,6 @@ static dbo_status begin(void *self, dbo_world_rank *rank, dbo_error *err)
     return DBO_OK;
 }
 
-static dbo_status attach_fault(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
-{
-    const numeric_run *w = self;
-    return dbo_fault_attach(w->fault, rank, seam, err);
-}
-
 static dbo_status run(numeric_run *w, dbo_error *err)
 {
     const dbo_numeric_job *job = w->job;
@@ -151,7 +145,7 @@ static dbo_status run(numeric_run *w, dbo_error *err)
                     .cancelled = job->cancelled,
                     .cancelled_arg = job->cancelled_arg},
         .deployment = &w->deployment,
-        .attachments = {{.attach = attach_fault, .self = w},
+        .attachments = {{.attach = dbo_fault_attach, .self = w->fault},
                         {.attach = w->with_dbo ? job->attach : NULL, .self = job->self}},
     };
     const dbo_world_batches batches = {.num_steps = job->num_steps,
@@ -162,7 +156,7 @@ static dbo_status run(numeric_run *w, dbo_error *err)
     dbo_error own = {0};
     w->model = dbo_ref_model_create(job->model, job->num_layers, job->seed, &own);
     if (!w->model)
-        return dbo_fail(err, own.status, own.hint, "%s", own.message);
+        return dbo_error_pass(err, &own);
     dbo_world world;
     DBO_TRY(dbo_world_init(&world, &options, err));
     dbo_status status = dbo_world_steps(&world, &batches, err);

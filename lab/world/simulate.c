@@ -141,12 +141,6 @@ static dbo_status delay(void *self, const dbo_step_view *step, dbo_plan *plan, d
     return DBO_OK;
 }
 
-static dbo_status attach_fault(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
-{
-    const simulation *s = self;
-    return dbo_fault_attach(s->fault, rank, seam, err);
-}
-
 static dbo_status attach_probe(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
 {
     simulation *s = self;
@@ -206,7 +200,7 @@ static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_si
                     .cancelled_arg = options->cancelled_arg},
         .deployment = &s->deployment,
         .trace = &out->trace,
-        .attachments = {{attach_fault, s},
+        .attachments = {{dbo_fault_attach, s->fault},
                         {s->options->attach, s->options->attach_self},
                         {attach_probe, s}},
     };
