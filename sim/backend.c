@@ -25,7 +25,7 @@ static dbo_status open(const dbo_backend_options *o, void **self, dbo_error *err
                         "ranks of several processes cannot be simulated together");
     dbo_error own = {0};
     *self = dbo_sim_create(&options, &own);
-    return *self ? DBO_OK : dbo_fail(err, own.status, own.hint, "%s", own.message);
+    return *self ? DBO_OK : dbo_error_pass(err, &own);
 }
 
 static dbo_status fill(void *self, uint32_t rank, dbo_seam *out, dbo_error *err)

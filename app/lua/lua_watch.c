@@ -158,7 +158,7 @@ dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results
     }
     if (!wait_for_end(watch, thread, &why)) {
         pthread_detach(thread);
-        return dbo_fail(err, why.status, why.hint, "%s", why.message);
+        return dbo_error_pass(err, &why);
     }
     pthread_join(thread, NULL);
     atomic_fetch_sub(&box->holders, 1);

@@ -212,7 +212,7 @@ dbo_status dbo_rank_memory_fit(dbo_rank *rank, const dbo_program *program, dbo_e
         dbo_error own = {0};
         rank->allocator = dbo_allocator_create(&rank->seam, &own);
         if (!rank->allocator)
-            return dbo_fail(err, own.status, own.hint, "%s", own.message);
+            return dbo_error_pass(err, &own);
     }
     DBO_TRY(grow_frame(rank, program->num_buffers, err));
     for (uint32_t i = 0; i < program->num_buffers; i++)

@@ -64,7 +64,7 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
     o->has_notation =
         dbo_notation_init(&o->notation, &o->on.trace, o->rank, o->on.measured, &none) == DBO_OK;
     if (!o->has_notation && none.status != DBO_INVALID)
-        return dbo_fail(err, none.status, none.hint, "%s", none.message);
+        return dbo_error_pass(err, &none);
     o->result = (dbo_result){
         .experiment = experiment,
         .decision = &shown->decision,

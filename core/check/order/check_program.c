@@ -236,7 +236,7 @@ static dbo_status check_named(subject *s, const dbo_check_buffer *buffers, dbo_f
         f.ubatch = s->failed;
         dbo_findings_add(out, &f);
     } else if (status == DBO_OK && run.status != DBO_OK && run.status != DBO_DEADLOCK) {
-        status = dbo_fail(err, run.status, run.hint, "%s", run.message);
+        status = dbo_error_pass(err, &run);
     }
     dbo_context_destroy(self);
     dbo_checker_destroy(checker);
