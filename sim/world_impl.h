@@ -1,9 +1,13 @@
 /* world_impl.h: a simulated world and its ranks; events, parking, failures.
  *
- *     world     ranks, the event loop        stream    FIFO streams: issue, start, completion,
- * waits share     kernels of a GPU share it    meet      all-to-alls exchange  the host's
- * collective        capture   graphs numeric   memory, and ops that compute device    the seam's
- * tables over all that
+ *     world     ranks, the event loop
+ *     stream    FIFO streams: issue, start, completion, waits
+ *     share     kernels that run on one GPU at a time share it
+ *     meet      all-to-alls
+ *     exchange  the host's collective
+ *     capture   graphs
+ *     numeric   memory, and ops that compute
+ *     device    the seam's tables over all that
  *
  * Each part has a header NAME_impl.h with its data and what the others call.
  *

@@ -1,7 +1,7 @@
 /* lua_result.h: what a run came to, as a Lua table (only app/lua).
  *
- *     dbo_lua_push_result(L, &outcome);      // r.step_us, r.ubatch_slices[0][1].tok,
- * r.spans[1].kind
+ *     dbo_lua_push_result(L, &outcome);
+ *         // r.step_us, r.ubatch_slices[0][1].tok, r.spans[1].kind
  */
 #ifndef DBO_APP_LUA_RESULT_H
 #define DBO_APP_LUA_RESULT_H

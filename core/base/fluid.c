@@ -6,8 +6,8 @@
 
 static void set_rates(dbo_fluid *fluid)
 {
-    uint64_t growing[RESOURCES], left[RESOURCES],
-        rates[RESOURCES]; /* asked for by those who grow */
+    uint64_t growing[RESOURCES]; /* asked for by those who grow */
+    uint64_t left[RESOURCES], rates[RESOURCES];
     bool stopped[DBO_FLUID_MAX_JOBS] = {false};
     uint32_t num_growing = fluid->count;
     for (uint32_t k = 0; k < RESOURCES; k++) {

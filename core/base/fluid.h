@@ -49,7 +49,9 @@ typedef struct dbo_fluid {
 void dbo_fluid_init(dbo_fluid *fluid, dbo_fluid_demand capacity);
 
 /* A job begins; one that `who` has already gets this demand and work instead. now_ns never goes
- * back. False: there are DBO_FLUID_MAX_JOBS. */
+ * back; work is from 0 to below 2^47 ns (39 hours), or endless. False: there are
+ * DBO_FLUID_MAX_JOBS.
+ */
 bool dbo_fluid_begin(dbo_fluid *fluid, int64_t now_ns, uint32_t who, dbo_fluid_demand demand,
                      int64_t work_ns);
 /* It ends, whatever is left of it; nothing if `who` has none. */

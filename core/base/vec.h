@@ -9,7 +9,7 @@
  *         use(posts.items[i]);
  *     DBO_VEC_FINI(&posts);
  *
- * What grows comes back as DBO_NO_MEMORY, without a sentence, and the vec is as it was.
+ * What cannot grow returns DBO_NO_MEMORY, without a sentence, and is as it was.
  */
 #ifndef DBO_VEC_H
 #define DBO_VEC_H

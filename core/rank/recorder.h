@@ -19,8 +19,8 @@
  * the process runs at a time. What records point to (io lists, address tables) is the op's: it
  * lives as long as the program.
  */
-#ifndef DBO_CHECK_RECORDER_H
-#define DBO_CHECK_RECORDER_H
+#ifndef DBO_RECORDER_H
+#define DBO_RECORDER_H
 
 #include "core/seam/seam.h"
 

@@ -12,8 +12,8 @@
  *     for (i = 0; i < findings.count; i++) print(findings.items[i].what);
  *     dbo_findings_fini(&findings);
  */
-#ifndef DBO_CHECK_FINDINGS_H
-#define DBO_CHECK_FINDINGS_H
+#ifndef DBO_FINDINGS_H
+#define DBO_FINDINGS_H
 
 #include "core/seam/op.h"
 

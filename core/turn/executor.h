@@ -11,9 +11,9 @@
  * releases them and returns DBO_DEADLOCK with a sentence that names them.
  *
  *     dbo_executor *executor = dbo_executor_create(DBO_CONTEXT_FIBER, 2, NULL, err);
- *     DBO_TRY(dbo_executor_run(executor, 2, body, NULL, err));    body(arg, me, err) calls
- *     dbo_executor_destroy(executor);                             dbo_executor_handoff(executor,
- * me)
+ *     DBO_TRY(dbo_executor_run(executor, 2, body, NULL, err));
+ *         // body(arg, me, err) calls dbo_executor_handoff(executor, me)
+ *     dbo_executor_destroy(executor);
  *
  * Calls come from the context that holds the turn of the rank.
  */

@@ -11,8 +11,8 @@
  *     DBO_TRY(dbo_check_experiment(&job, &report, err));
  *     dbo_check_report_fini(&report);
  */
-#ifndef DBO_APP_CHECK_H
-#define DBO_APP_CHECK_H
+#ifndef DBO_CHECK_H
+#define DBO_CHECK_H
 
 #include "core/base/log.h"
 #include "core/base/strbuf.h"

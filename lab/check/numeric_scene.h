@@ -13,8 +13,8 @@
  *
  * Borrows the experiment; stays where it was initialised.
  */
-#ifndef DBO_APP_NUMERIC_SCENE_H
-#define DBO_APP_NUMERIC_SCENE_H
+#ifndef DBO_NUMERIC_SCENE_H
+#define DBO_NUMERIC_SCENE_H
 
 #include "lab/experiment/experiment.h"
 #include "lab/world/numeric_run.h"

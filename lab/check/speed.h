@@ -4,8 +4,8 @@
  *     ... dbo_simulate_one(experiment, ..., &run, &shown, &err) ...
  *     dbo_speed_find(perf, experiment, &run, shown, DBO_PERF_THRESHOLD, &findings, &err);
  */
-#ifndef DBO_APP_SPEED_H
-#define DBO_APP_SPEED_H
+#ifndef DBO_SPEED_H
+#define DBO_SPEED_H
 
 #include "core/check/lost/perf.h"
 #include "lab/experiment/experiment.h"

@@ -198,14 +198,12 @@ static dbo_status check_whole_layer(dbo_experiment *e, dbo_error *err)
     return dbo_error_pass(err, &why);
 }
 
-#define SMS_WITHOUT_HARDWARE 132u /* as the simulator takes */
-
 /* An op that asks for more SMs than there are would never have them. */
 static dbo_status check_op_sms(const dbo_experiment *e, dbo_error *err)
 {
     const dbo_template *t = e->schedule;
     const dbo_program *p = &t->program;
-    uint32_t sms = e->has_hardware ? e->hardware.sms : SMS_WITHOUT_HARDWARE;
+    uint32_t sms = e->has_hardware ? e->hardware.sms : DBO_DEFAULT_SMS;
     for (uint32_t u = 0; u < p->num_ubatches; u++) {
         for (uint32_t i = 0; i < p->num_instrs[u]; i++) {
             const dbo_instr *instr = &p->instrs[u][i];

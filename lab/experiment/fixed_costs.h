@@ -6,8 +6,8 @@
  *     dbo_layer_costs costs;
  *     dbo_fixed_costs_use(&experiment->fixed, 2, &costs, &hardware); // of one of two ubatches
  */
-#ifndef DBO_APP_FIXED_COSTS_H
-#define DBO_APP_FIXED_COSTS_H
+#ifndef DBO_FIXED_COSTS_H
+#define DBO_FIXED_COSTS_H
 
 #include "core/layer/model_ops.h"
 #include "lab/experiment/experiment.h"

@@ -10,8 +10,8 @@
  * a serving engine keeps free are not in the sum: what is refused does not fit, what is not may be
  * tight. With fixed costs there is nothing to weigh. Pure; any thread.
  */
-#ifndef DBO_APP_FOOTPRINT_H
-#define DBO_APP_FOOTPRINT_H
+#ifndef DBO_FOOTPRINT_H
+#define DBO_FOOTPRINT_H
 
 #include "lab/experiment/experiment.h"
 

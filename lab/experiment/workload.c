@@ -21,10 +21,8 @@ static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *er
         return DBO_OK;
     size_t capacity = count ? (size_t)count * 2 : 1;
     void *moved = realloc(*items, capacity * bytes);
-    if (!moved) {
-        dbo_fail_memory(err, "the batch");
-        return DBO_NO_MEMORY;
-    }
+    if (!moved)
+        return dbo_fail_memory(err, "the batch");
     *items = moved;
     return DBO_OK;
 }

@@ -21,8 +21,8 @@
  * DBO_JSON_WRITE_DEPTH (DBO_LIMIT), calls in an order that is not JSON (DBO_INTERNAL); calls after
  * an error do nothing. One thread at a time.
  */
-#ifndef DBO_APP_JSON_WRITE_H
-#define DBO_APP_JSON_WRITE_H
+#ifndef DBO_JSON_WRITE_H
+#define DBO_JSON_WRITE_H
 
 #include "core/base/status.h"
 

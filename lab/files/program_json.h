@@ -1,7 +1,7 @@
 /* program_json.h: programs as JSON, out and in.
  *
- *     {"num_ubatches": 2, "streams": ["compute", "comm"], "buffers": [{"name": "x", "pool":
- * "comm"}], "ubatches": [[INSTR, ...], ...]}
+ *     {"num_ubatches": 2, "streams": ["compute", "comm"],
+ *      "buffers": [{"name": "x", "pool": "comm"}], "ubatches": [[INSTR, ...], ...]}
  *
  * An INSTR names its code in "i" and has the fields of that code: {"i": "OP", "name", "kind",
  * "stream", "us", "sms", "reads", "writes"}, {"i": "RECORD" | "WAIT", "event", "stream"},
@@ -19,8 +19,8 @@
  * left out are 0, kinds left out CUSTOM. A buffer is read or written as a whole. Buffers may have
  * "bytes", and "workspace" or "input" as core/program/program.h has them.
  */
-#ifndef DBO_APP_PROGRAM_JSON_H
-#define DBO_APP_PROGRAM_JSON_H
+#ifndef DBO_PROGRAM_JSON_H
+#define DBO_PROGRAM_JSON_H
 
 #include "core/base/arena.h"
 #include "core/program/program.h"

@@ -7,8 +7,8 @@
  * A zeroed list is empty; names and tables are the arena's, which outlives the list. Both calls
  * are O(1).
  */
-#ifndef DBO_APP_PROGRAM_NAMES_H
-#define DBO_APP_PROGRAM_NAMES_H
+#ifndef DBO_PROGRAM_NAMES_H
+#define DBO_PROGRAM_NAMES_H
 
 #include "core/base/arena.h"
 #include "core/base/status.h"

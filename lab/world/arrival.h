@@ -36,11 +36,11 @@ void dbo_arrivals_fini(dbo_arrivals *arrivals); /* of a zeroed one is fine */
 
 typedef struct dbo_fold {
     uint32_t num_classes;
-    uint32_t *class_of;   /* (ranks); whose who folds is to free, as the other */
+    uint32_t *class_of;   /* (ranks) */
     uint32_t *first_rank; /* (num_classes) */
 } dbo_fold;
 
-/* `stands_out` says which ranks stay alone. */
+/* `stands_out` says which ranks stay alone. Both arrays of *out are the caller's to free. */
 dbo_status dbo_arrivals_fold(const dbo_arrivals *arrivals,
                              bool (*stands_out)(const void *self, uint32_t rank), const void *self,
                              dbo_fold *out, dbo_error *err);

@@ -1,3 +1,4 @@
+/* cost_probe.c: each op and transfer costed once more, alone and with all SMs (cost_probe.h). */
 #include "lab/world/cost_probe.h"
 
 #include "sim/cost.h"

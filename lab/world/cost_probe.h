@@ -8,8 +8,8 @@
  *     dbo_cost_probe_reset(&probe, false);                                       before each step
  *     dbo_cost_sums sums = dbo_cost_probe_sums(&probe);
  */
-#ifndef DBO_APP_COST_PROBE_H
-#define DBO_APP_COST_PROBE_H
+#ifndef DBO_COST_PROBE_H
+#define DBO_COST_PROBE_H
 
 #include "core/seam/tap.h"
 #include "core/trace/metrics.h"

@@ -15,8 +15,8 @@
  * Requests name their KV blocks (dbo_workload_allot gives some). Every rank is simulated: a folded
  * one could not compute.
  */
-#ifndef DBO_APP_NUMERIC_RUN_H
-#define DBO_APP_NUMERIC_RUN_H
+#ifndef DBO_NUMERIC_RUN_H
+#define DBO_NUMERIC_RUN_H
 
 #include "core/step/numeric.h"
 #include "lab/experiment/workload.h"

@@ -15,8 +15,8 @@
  *             printf("%s %g\n", datum->what, datum->quantity.value);
  *     }
  */
-#ifndef DBO_APP_RESULT_H
-#define DBO_APP_RESULT_H
+#ifndef DBO_RESULT_H
+#define DBO_RESULT_H
 
 #include "core/base/strbuf.h"
 #include "core/decide/slice.h"

@@ -9,8 +9,8 @@
  *     ... run.metrics, dbo_simulated_result(&run, shown) ...
  *     dbo_simulated_fini(&run);
  */
-#ifndef DBO_APP_SIMULATE_H
-#define DBO_APP_SIMULATE_H
+#ifndef DBO_SIMULATE_H
+#define DBO_SIMULATE_H
 
 #include "core/base/log.h"
 #include "core/rank/backend.h"

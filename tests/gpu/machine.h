@@ -5,8 +5,8 @@
  *     SEAM_TRY(m.seam.graph->begin(m.seam.graph_self, m.rank.streams[0]));
  *     gpu_close(&m);
  */
-#ifndef DBO_TESTS_GPU_H
-#define DBO_TESTS_GPU_H
+#ifndef DBO_TESTS_GPU_MACHINE_H
+#define DBO_TESTS_GPU_MACHINE_H
 
 #include "core/rank/rank.h"
 #include "core/trace/trace.h"

@@ -2,8 +2,8 @@
  *
  *     dbo_ascii_write("layer µs", 9, stdout);      // "layer us"
  */
-#ifndef DBO_APP_ASCII_H
-#define DBO_APP_ASCII_H
+#ifndef DBO_ASCII_H
+#define DBO_ASCII_H
 
 #include <stddef.h>
 #include <stdio.h>

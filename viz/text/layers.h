@@ -8,8 +8,8 @@
  *     if (dbo_layers_window(&layers, &trace, rank, step, &start_ns, &end_ns))
  *         draw(start_ns, end_ns);
  */
-#ifndef DBO_APP_LAYERS_H
-#define DBO_APP_LAYERS_H
+#ifndef DBO_LAYERS_H
+#define DBO_LAYERS_H
 
 #include "core/base/status.h"
 #include "core/trace/trace.h"

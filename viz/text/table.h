@@ -11,8 +11,8 @@
  * are whole, or as many as show three digits of the largest. A zeroed table is a valid empty one;
  * texts are copied. One thread at a time.
  */
-#ifndef DBO_APP_TABLE_H
-#define DBO_APP_TABLE_H
+#ifndef DBO_TABLE_H
+#define DBO_TABLE_H
 
 #include "core/base/status.h"
 #include "core/base/strbuf.h"

@@ -7,8 +7,8 @@
  * below it. Texts come clean out of here: what a terminal could take for a command is not passed
  * on. No state.
  */
-#ifndef DBO_APP_WRAP_H
-#define DBO_APP_WRAP_H
+#ifndef DBO_WRAP_H
+#define DBO_WRAP_H
 
 #include "core/base/strbuf.h"
 
