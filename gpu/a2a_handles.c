@@ -34,7 +34,7 @@ dbo_status dbo_a2a_handles_open(dbo_a2a_handles *handles, dbo_cuda *cuda, const 
         return DBO_OK;
     }
     return dbo_cuda_refuse(cuda, DBO_LIMIT, "Finish transfers before posting more.",
-                           "All %d handles of transfers are open.", DBO_A2A_MAX_HANDLES);
+                           "all %d handles of transfers are open", DBO_A2A_MAX_HANDLES);
 }
 
 dbo_status dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
@@ -43,7 +43,7 @@ dbo_status dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a
     *out = NULL;
     if (handle >= DBO_A2A_MAX_HANDLES || !handles->slots[handle].open)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, NULL,
-                               "Transfer %u is not open: never posted, or finished already.",
+                               "transfer %u is not open: never posted, or finished already",
                                handle);
     *out = &handles->slots[handle];
     return DBO_OK;
@@ -56,7 +56,7 @@ dbo_status dbo_a2a_handles_finish(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_
     DBO_TRY(dbo_a2a_handles_get(handles, cuda, handle, &slot));
     if (!slot->complete)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Wait for its receive counts first.",
-                               "Transfer %u was finished before its counts were known.", handle);
+                               "transfer %u was finished before its counts were known", handle);
     slot->open = false;
     DBO_CUDA(cuda, cudaStreamWaitEvent(dbo_cuda_stream(cuda, stream), slot->done, 0));
     return DBO_OK;
@@ -67,5 +67,5 @@ dbo_status dbo_a2a_refuse_route(dbo_cuda *cuda, const dbo_a2a_args *args)
     if (!args->io || !args->io->route)
         return DBO_OK;
     return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED, "Give the rows sorted by rank, without a route.",
-                           "Rows that find their way by experts' ids are not on GPUs yet.");
+                           "rows that find their way by experts' ids are not on GPUs yet");
 }

@@ -129,21 +129,21 @@ static dbo_status choose_transport(world *w, dbo_error *err)
     w->nccl = strcmp(name, "nccl") == 0;
     if (!w->nccl && strcmp(name, "bounce") != 0)
         return dbo_fail(err, DBO_INVALID, "The back end 'cuda' has 'nccl' and 'bounce'.",
-                        "No transport of GPUs is called '%.60s'.", name);
+                        "no transport of GPUs is called '%.60s'", name);
     if (!w->nccl && o->num_ranks > 1)
         return dbo_fail(err, DBO_INVALID, "Use the transport 'nccl', or one rank.",
-                        "The transport 'bounce' is for one rank, whose peers are emulated; here "
-                        "are %u.",
+                        "the transport 'bounce' is for one rank, whose peers are emulated; here "
+                        "are %u",
                         o->num_ranks);
     if (!w->nccl && !o->low_latency)
         return dbo_fail(err, DBO_UNSUPPORTED, "Use the transport 'nccl', or LL.",
-                        "The transport 'bounce' is LL's: it has no receive counts.");
+                        "the transport 'bounce' is LL's: it has no receive counts");
     if (w->nccl && w->num_here > w->num_devices && !dbo_nccl_shares_gpu())
         return dbo_fail(
             err, DBO_UNSUPPORTED,
             "Run a process a rank, each with an NCCL_HOSTID of its own; or use NCCL 2.30 "
             "with NCCL_MULTI_RANK_GPU_ENABLE=1.",
-            "%u ranks of one process cannot share %u GPU%s: NCCL %s refuses it.", w->num_here,
+            "%u ranks of one process cannot share %u GPU%s: NCCL %s refuses it", w->num_here,
             w->num_devices, w->num_devices == 1 ? "" : "s", dbo_nccl_version_text());
     return DBO_OK;
 }
@@ -169,7 +169,7 @@ static dbo_status agree_on_ids(world *w, dbo_error *err)
     memcpy(w->ids, column, sizeof column);
     free(matrix);
     return status == DBO_OK ? DBO_OK
-                            : dbo_fail(err, status, NULL, "NCCL's ids could not be exchanged: %s.",
+                            : dbo_fail(err, status, NULL, "NCCL's ids could not be exchanged: %s",
                                        dbo_status_text(status));
 }
 
@@ -283,7 +283,7 @@ static dbo_status backend_open(const dbo_backend_options *options, void **self, 
     uint32_t num_here = options->group ? 1 : options->num_ranks, num_devices = 0;
     if (options->num_classes)
         return dbo_fail(err, DBO_UNSUPPORTED, "Fold simulated ranks only.",
-                        "Ranks on GPUs cannot stand for others.");
+                        "ranks on GPUs cannot stand for others");
     DBO_TRY(dbo_cuda_count_devices(&num_devices, err));
     world *w = calloc(1, sizeof *w + num_here * sizeof *w->members);
     if (!w)
@@ -311,7 +311,7 @@ static dbo_status backend_fill(void *self, uint32_t rank, dbo_seam *out, dbo_err
 {
     const world *w = self;
     if (rank >= w->num_here)
-        return dbo_fail(err, DBO_INVALID, NULL, "Rank %u is not one of the %u that run here.", rank,
+        return dbo_fail(err, DBO_INVALID, NULL, "rank %u is not one of the %u that run here", rank,
                         w->num_here);
     *out = w->members[rank].seam;
     return DBO_OK;

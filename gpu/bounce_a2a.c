@@ -56,14 +56,14 @@ static dbo_status find_buffers(dbo_bounce *bounce, const bounce_lane *lane,
         *bytes = args->io->reads[0].bytes;
         if (!*from || !*to || args->io->writes[0].bytes != *bytes)
             return dbo_cuda_refuse(bounce->cuda, DBO_INVALID, NULL,
-                                   "A transfer's buffers have no storage, or differ in size.");
+                                   "a transfer's buffers have no storage, or differ in size");
     } else {
         *from = *to = lane->scratch;
         *bytes = (uint64_t)cost->tokens * cost->topk * cost->bytes_per_token;
     }
     if (*bytes > bounce->config.capacity_bytes)
         return dbo_cuda_refuse(bounce->cuda, DBO_LIMIT, "Create it with a larger capacity.",
-                               "A transfer of %llu bytes exceeds the capacity of %llu.",
+                               "a transfer of %llu bytes exceeds the capacity of %llu",
                                (unsigned long long)*bytes,
                                (unsigned long long)bounce->config.capacity_bytes);
     return DBO_OK;

@@ -18,7 +18,7 @@ static dbo_status graph_begin(void *self, dbo_stream stream)
     dbo_cuda *cuda = self;
     if (cuda->capture)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "End it or abandon it first.",
-                               "A capture was begun while one is in progress.");
+                               "a capture was begun while one is in progress");
     DBO_TRY(dbo_cuda_enter(cuda));
     DBO_CUDA(cuda, cudaStreamBeginCapture(cuda->streams[stream], cudaStreamCaptureModeThreadLocal));
     cuda->capture = ++cuda->last_capture;
@@ -63,7 +63,7 @@ static dbo_status graph_end(void *self, dbo_graph *out)
     char drawn_in[64];
     if (!cuda->capture)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, NULL,
-                               "The end of a capture was asked for, but none is in progress.");
+                               "the end of a capture was asked for, but none is in progress");
     DBO_TRY(dbo_cuda_enter(cuda));
     list_drawn_in(cuda, drawn_in, sizeof drawn_in);
     cuda_graph_slot slot = {.used = true};
@@ -74,8 +74,8 @@ static dbo_status graph_end(void *self, dbo_graph *out)
         return dbo_cuda_refuse(cuda, DBO_REFUSED,
                                "Record an event on each at its last work and let the first stream "
                                "wait for it before the end.",
-                               "The capture on stream %u cannot end: work of another stream that "
-                               "it drew in (%s) has not been joined back.",
+                               "the capture on stream %u cannot end: work of another stream that "
+                               "it drew in (%s) has not been joined back",
                                cuda->capture_stream, drawn_in[0] ? drawn_in : "one of a transfer");
     }
     if (error != cudaSuccess)
@@ -112,11 +112,10 @@ static dbo_status graph_replay(void *self, dbo_graph graph, dbo_stream stream, u
 {
     dbo_cuda *cuda = self;
     if (graph >= cuda->num_graphs || !cuda->graphs[graph].used)
-        return dbo_cuda_refuse(cuda, DBO_INVALID, NULL, "Graph %u does not exist.", graph);
+        return dbo_cuda_refuse(cuda, DBO_INVALID, NULL, "graph %u does not exist", graph);
     if (cuda->capture)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Replay it after the capture has ended.",
-                               "A replay of graph %u was refused: a capture is in progress.",
-                               graph);
+                               "a replay of graph %u was refused: a capture is in progress", graph);
     DBO_TRY(dbo_cuda_enter(cuda));
     if (cuda->config.cupti)
         dbo_cupti_push(cuda->config.cupti, dbo_op_id_make(step, 0, 0, 0, DBO_KIND_NONE, 0),

@@ -29,13 +29,13 @@ static dbo_status launch_synthetic(dbo_cuda *cuda, cudaStream_t stream, const db
     uint32_t kind = dbo_op_id_kind(op->id);
     if (cuda->config.numeric && op->io && op->io->ref)
         return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED, "Register one, or give the op its own.",
-                               "No kernel computes ops of kind %s on GPUs yet.",
+                               "no kernel computes ops of kind %s on GPUs yet",
                                dbo_op_kind_name((dbo_op_kind)kind));
     if (!op->cost || op->cost->fixed_ns < 0)
         return dbo_cuda_refuse(cuda, DBO_UNSUPPORTED,
                                "Register a kernel for its kind, or give the op a fixed duration.",
-                               "No kernel is registered for ops of kind %u, and this one has no "
-                               "fixed duration to stand in for it.",
+                               "no kernel is registered for ops of kind %u, and this one has no "
+                               "fixed duration to stand in for it",
                                kind);
     uint32_t budget = cuda->compute_sms ? cuda->compute_sms : cuda->total_sms;
     uint32_t sms = op->cost->fixed_sms < budget ? op->cost->fixed_sms : budget;
@@ -51,7 +51,7 @@ static dbo_status enqueue_own(dbo_cuda *cuda, cudaStream_t stream, const dbo_op 
     if (status == DBO_OK)
         return DBO_OK;
     if (error.status == DBO_OK)
-        return dbo_cuda_refuse(cuda, status, NULL, "The caller's kernel of kind %u failed: %s.",
+        return dbo_cuda_refuse(cuda, status, NULL, "the caller's kernel of kind %u failed: %s",
                                dbo_op_id_kind(op->id), dbo_status_text(status));
     cuda->failure = error;
     return status;
@@ -88,7 +88,7 @@ dbo_status dbo_cuda_set_compute_sms(void *self, uint32_t sms)
     dbo_cuda *cuda = self;
     if (sms > cuda->total_sms)
         return dbo_cuda_refuse(cuda, DBO_INVALID, NULL,
-                               "%u SMs for compute were asked of a device that has %u.", sms,
+                               "%u SMs for compute were asked of a device that has %u", sms,
                                cuda->total_sms);
     cuda->compute_sms = sms;
     return DBO_OK;

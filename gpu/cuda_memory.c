@@ -32,7 +32,7 @@ static dbo_status mem_alloc(void *self, uint64_t bytes, dbo_space space, uint64_
     relax_end(&mode);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        return dbo_cuda_refuse(cuda, DBO_NO_MEMORY, NULL, "%llu bytes of %s memory are not free.",
+        return dbo_cuda_refuse(cuda, DBO_NO_MEMORY, NULL, "%llu bytes of %s memory are not free",
                                (unsigned long long)bytes,
                                space == DBO_SPACE_DEVICE ? "device" : "pinned");
     }

@@ -125,7 +125,7 @@ dbo_status dbo_cuda_count_devices(uint32_t *out, dbo_error *err)
         return DBO_OK;
     }
     return dbo_fail(err, DBO_UNSUPPORTED, "nvidia-smi shows which GPUs the driver sees.",
-                    "There is no GPU that CUDA can use on this machine: %s.",
+                    "there is no GPU that CUDA can use on this machine: %s",
                     cudaGetErrorString(error == cudaSuccess ? cudaErrorNoDevice : error));
 }
 
@@ -139,7 +139,7 @@ dbo_status dbo_cuda_synchronize(dbo_cuda *cuda)
             error = cudaStreamQuery(cuda->streams[i]);
         }
         if (error == cudaErrorNotReady)
-            return dbo_cuda_refuse(cuda, DBO_CANCELLED, NULL, "A wait for the GPU was cancelled.");
+            return dbo_cuda_refuse(cuda, DBO_CANCELLED, NULL, "a wait for the GPU was cancelled");
         if (error != cudaSuccess)
             return dbo_cuda_failed(cuda, error, "cudaStreamQuery");
     }
@@ -154,7 +154,7 @@ static dbo_status open_device(dbo_cuda *cuda)
     DBO_TRY(dbo_cuda_count_devices(&count, &cuda->failure));
     if (device < 0 || (uint32_t)device >= count)
         return dbo_cuda_refuse(cuda, DBO_INVALID, NULL,
-                               "Device %d does not exist: this machine has %u.", device, count);
+                               "device %d does not exist: this machine has %u", device, count);
     DBO_TRY(dbo_cuda_enter(cuda));
     DBO_CUDA(cuda, cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
     cuda->total_sms = (uint32_t)sms;

@@ -103,13 +103,13 @@ dbo_status dbo_cuda_wait_event(dbo_cuda *cuda, cudaStream_t stream, dbo_event ev
         return DBO_OK;
     if (slot->captured_in && slot->captured_in != cuda->capture)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Record it again after the replay.",
-                               "A stream cannot wait for event %u: it was last recorded in a "
-                               "capture that is over.",
+                               "a stream cannot wait for event %u: it was last recorded in a "
+                               "capture that is over",
                                event);
     if (!slot->captured_in && captures(cuda, stream))
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Record it inside the capture first.",
-                               "A capturing stream cannot wait for event %u: it was last recorded "
-                               "outside the capture.",
+                               "a capturing stream cannot wait for event %u: it was last recorded "
+                               "outside the capture",
                                event);
     DBO_CUDA(cuda, cudaStreamWaitEvent(stream, slot->event, 0));
     return DBO_OK;
@@ -126,11 +126,10 @@ static dbo_status check_askable(dbo_cuda *cuda, dbo_event event, const char *wha
 {
     if (cuda->capture)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Ask after the capture has ended.",
-                               "%s of event %u was refused: a capture is in progress.", what,
-                               event);
+                               "%s of event %u was refused: a capture is in progress", what, event);
     if (cuda->events[event].captured_in)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Record it after the replay and ask then.",
-                               "%s of event %u was refused: it was last recorded in a capture.",
+                               "%s of event %u was refused: it was last recorded in a capture",
                                what, event);
     return DBO_OK;
 }
@@ -161,7 +160,7 @@ dbo_status dbo_cuda_host_wait_raw(dbo_cuda *cuda, cudaEvent_t event)
         if (done)
             return DBO_OK;
         if (dbo_cuda_cancelled(cuda))
-            return dbo_cuda_refuse(cuda, DBO_CANCELLED, NULL, "A host wait was cancelled.");
+            return dbo_cuda_refuse(cuda, DBO_CANCELLED, NULL, "a host wait was cancelled");
         sched_yield();
     }
 }

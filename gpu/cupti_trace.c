@@ -278,7 +278,7 @@ static dbo_status failed(CUptiResult result, const char *what, dbo_error *err)
     const char *text = NULL;
     cuptiGetResultString(result, &text);
     return dbo_fail(err, DBO_DEVICE, "Run without another profiler, or without device records.",
-                    "%s failed: %s.", what, text ? text : "unknown error");
+                    "%s failed: %s", what, text ? text : "unknown error");
 }
 
 #define TRY_CUPTI(call)                         \
@@ -353,7 +353,7 @@ dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupt
 {
     int sms = 0, device = 0;
     if (the_trace) {
-        dbo_fail(err, DBO_REFUSED, NULL, "This process already records what its GPU runs.");
+        dbo_fail(err, DBO_REFUSED, NULL, "this process already records what its GPU runs");
         return NULL;
     }
     dbo_cupti *cupti = calloc(1, sizeof *cupti);
@@ -505,8 +505,8 @@ dbo_status dbo_cupti_flush(dbo_cupti *cupti, dbo_cupti_counts *counts, dbo_error
     dbo_status status = push_spans(cupti, counts, err);
     if (status == DBO_OK && cupti->failed)
         status = dbo_fail(err, DBO_NO_MEMORY, NULL,
-                          "Some records of the GPU were lost: a table could not grow or an id "
-                          "could not be pushed.");
+                          "some records of the GPU were lost: a table could not grow or an id "
+                          "could not be pushed");
     cupti->num_records = 0;
     cupti->dropped = 0;
     map_fini(&cupti->calls);

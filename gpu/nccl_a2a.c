@@ -92,7 +92,7 @@ static dbo_status ll_bytes(dbo_nccl *nccl, const dbo_a2a_args *args, uint64_t *o
                          : (uint64_t)cost->tokens * cost->topk * cost->bytes_per_token;
     if (!args->io && bytes > nccl->config.capacity_bytes)
         return dbo_cuda_refuse(nccl->cuda, DBO_LIMIT, "Create it with a larger capacity.",
-                               "A transfer of %llu bytes exceeds the capacity of %llu.",
+                               "a transfer of %llu bytes exceeds the capacity of %llu",
                                (unsigned long long)bytes,
                                (unsigned long long)nccl->config.capacity_bytes);
     *out = bytes / nccl->config.size;
@@ -121,7 +121,7 @@ static dbo_status ll_post(dbo_nccl *nccl, const dbo_a2a_args *args, dbo_a2a_slot
     char *to = buffer_of(args, true, 0, lane->scratch_recv);
     uint64_t part_bytes = 0;
     if (!from || !to)
-        return dbo_cuda_refuse(cuda, DBO_INVALID, NULL, "A transfer's buffers have no storage.");
+        return dbo_cuda_refuse(cuda, DBO_INVALID, NULL, "a transfer's buffers have no storage");
     DBO_TRY(ll_bytes(nccl, args, &part_bytes));
     DBO_CUDA(cuda, cudaEventRecord(lane->start, dbo_cuda_stream(cuda, args->stream)));
     DBO_CUDA(cuda, cudaStreamWaitEvent(lane->stream, lane->start, 0));
@@ -145,7 +145,7 @@ static dbo_status ht_send_counts(dbo_nccl *nccl, nccl_lane *lane, const dbo_a2a_
     const void *counts = buffer_of(args, false, 1, NULL);
     if (args->io && !counts)
         return dbo_cuda_refuse(cuda, DBO_INVALID, NULL,
-                               "An HT dispatch has no buffer of row counts.");
+                               "an HT dispatch has no buffer of row counts");
     if (!counts) {
         int32_t rows = (int32_t)(args->cost->tokens * args->cost->topk / size);
         for (uint32_t p = 0; p < size; p++)
@@ -184,8 +184,8 @@ static dbo_status ht_deliver_counts(dbo_nccl *nccl, const nccl_lane *lane, const
     void *to = buffer_of(args, true, 1, NULL);
     if (!to || args->io->writes[1].bytes < bytes)
         return dbo_cuda_refuse(nccl->cuda, DBO_INVALID, NULL,
-                               "The buffer for received row counts has no storage, or less than "
-                               "%llu bytes.",
+                               "the buffer for received row counts has no storage, or less than "
+                               "%llu bytes",
                                (unsigned long long)bytes);
     DBO_CUDA(nccl->cuda, cudaMemcpyAsync(to, lane->device_counts + size, bytes,
                                          cudaMemcpyDeviceToDevice, stream));
@@ -207,7 +207,7 @@ static dbo_status ht_rows(dbo_nccl *nccl, dbo_a2a_slot *slot)
     uint64_t row = args->cost->bytes_per_token;
     if (!from || !to)
         return dbo_cuda_refuse(nccl->cuda, DBO_INVALID, NULL,
-                               "A transfer's buffers have no storage.");
+                               "a transfer's buffers have no storage");
     NCCL(ncclGroupStart());
     for (uint32_t p = 0; p < size; p++) {
         uint64_t send = (uint64_t)send_rows[p] * row, recv = (uint64_t)recv_rows[p] * row;
@@ -229,7 +229,7 @@ static dbo_status ht_post(dbo_nccl *nccl, const dbo_a2a_args *args, dbo_a2a_slot
     cudaStream_t stream = dbo_cuda_stream(cuda, args->stream);
     if (dbo_cuda_capturing(cuda))
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Run HT without graphs.",
-                               "An HT transfer needs its counts on the host: not in a capture.");
+                               "an HT transfer needs its counts on the host: not in a capture");
     if (args->previous != DBO_NO_EVENT)
         DBO_TRY(dbo_cuda_wait_event(cuda, stream, args->previous));
     dbo_cuda_op_begin(cuda, args->id, DBO_SPAN_RUN, args->stream);
@@ -309,7 +309,7 @@ dbo_status dbo_nccl_make_id(dbo_nccl_id *out, dbo_error *err)
     ncclResult_t result = ncclGetUniqueId(&id);
     if (result != ncclSuccess)
         return dbo_fail(err, DBO_DEVICE, "NCCL_DEBUG=WARN says more.",
-                        "NCCL could not make an id: %s.", ncclGetErrorString(result));
+                        "NCCL could not make an id: %s", ncclGetErrorString(result));
     memcpy(out->bytes, &id, sizeof id);
     return DBO_OK;
 }
@@ -389,7 +389,7 @@ dbo_nccl *dbo_nccl_create(dbo_cuda *cuda, const dbo_nccl_config *config, dbo_err
     nccl_lane *lanes = calloc(config->communicators ? config->communicators : 1, sizeof *lanes);
     if (!nccl || !lanes || !config->communicators || !config->size) {
         dbo_fail(err, nccl && lanes ? DBO_INVALID : DBO_NO_MEMORY, NULL,
-                 "The NCCL transport needs memory, at least one rank and one communicator.");
+                 "the NCCL transport needs memory, at least one rank and one communicator");
         free(nccl);
         free(lanes);
         return NULL;

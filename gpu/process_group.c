@@ -90,12 +90,12 @@ static dbo_status meet(member *m, const char *tag, uint64_t sequence, const int3
     bool over = g->meetings != mine, failed = g->failed;
     pthread_mutex_unlock(&g->lock);
     if (!over)
-        return dbo_cuda_refuse(m->cuda, DBO_ABORTED, NULL, "Rank %u met nobody: a rank has failed.",
+        return dbo_cuda_refuse(m->cuda, DBO_ABORTED, NULL, "rank %u met nobody: a rank has failed",
                                m->rank);
     if (failed)
         return dbo_cuda_refuse(m->cuda, DBO_INVALID, NULL,
-                               "Rank %u came to '%s' %llu with %u rows, and another rank to "
-                               "something else.",
+                               "rank %u came to '%s' %llu with %u rows, and another rank to "
+                               "something else",
                                m->rank, tag, (unsigned long long)sequence, rows);
     return DBO_OK;
 }

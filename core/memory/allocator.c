@@ -52,7 +52,7 @@ static dbo_status seam_failed(const dbo_allocator *a, dbo_status status, dbo_err
     dbo_error device = {0};
     if (a->seam->device->status(a->seam->device_self, &device) != DBO_OK && device.message[0])
         return dbo_fail(err, status, device.hint, "%s", device.message);
-    return dbo_fail(err, status, NULL, "The device refused a call of the allocator.");
+    return dbo_fail(err, status, NULL, "the device refused a call of the allocator");
 }
 
 static bool capturing(const dbo_allocator *a)
@@ -274,7 +274,7 @@ static dbo_status add_segment(dbo_allocator *a, dbo_shelf *shelf, uint64_t round
     }
     if (status == DBO_NO_MEMORY)
         return dbo_fail(err, DBO_NO_MEMORY, "Use smaller batches or fewer captured sizes.",
-                        "The device has no %llu bytes left; %llu are held, %llu of them in use.",
+                        "the device has no %llu bytes left; %llu are held, %llu of them in use",
                         (unsigned long long)bytes, (unsigned long long)a->stats.reserved_bytes,
                         (unsigned long long)a->stats.used_bytes);
     if (status != DBO_OK)
@@ -294,12 +294,12 @@ static dbo_status add_segment(dbo_allocator *a, dbo_shelf *shelf, uint64_t round
 static dbo_status check_request(const dbo_allocator *a, dbo_stream stream, dbo_error *err)
 {
     if (stream >= DBO_POOL_MAX_STREAMS)
-        return dbo_fail(err, DBO_LIMIT, NULL, "Stream %u cannot use the allocator: at most %u can.",
+        return dbo_fail(err, DBO_LIMIT, NULL, "stream %u cannot use the allocator: at most %u can",
                         stream, DBO_POOL_MAX_STREAMS);
     if (a->pool == DBO_POOL_GENERAL && capturing(a))
         return dbo_fail(err, DBO_REFUSED, "Enter a pool of the graph around the capture.",
-                        "An allocation in a capture came from the general pool, whose blocks "
-                        "others reuse between replays.");
+                        "an allocation in a capture came from the general pool, whose blocks "
+                        "others reuse between replays");
     return DBO_OK;
 }
 
@@ -331,7 +331,7 @@ dbo_status dbo_allocator_free(dbo_allocator *a, dbo_block *block, dbo_error *err
     if (!block)
         return DBO_OK;
     if (block->state != DBO_BLOCK_USED)
-        return dbo_fail(err, DBO_REFUSED, NULL, "The block at %llx was freed twice.",
+        return dbo_fail(err, DBO_REFUSED, NULL, "the block at %llx was freed twice",
                         (unsigned long long)block->address);
     a->stats.used_bytes -= block->bytes;
     if (!block->users) {
@@ -356,7 +356,7 @@ dbo_status dbo_allocator_record_stream(dbo_allocator *a, dbo_block *block, dbo_s
     DBO_TRY(stream < DBO_POOL_MAX_STREAMS ? DBO_OK : check_request(a, stream, err));
     if (block->state != DBO_BLOCK_USED)
         return dbo_fail(err, DBO_REFUSED, NULL,
-                        "Stream %u was announced for the block at %llx after its free.", stream,
+                        "stream %u was announced for the block at %llx after its free", stream,
                         (unsigned long long)block->address);
     if (stream != block->segment->shelf->stream)
         block->users |= UINT64_C(1) << stream;
@@ -393,7 +393,7 @@ static dbo_status check_pool(const dbo_allocator *a, dbo_pool pool, dbo_error *e
 {
     if (pool == DBO_POOL_GENERAL || pool >= a->num_pools || !a->pools[pool].exists ||
         a->pools[pool].released)
-        return dbo_fail(err, DBO_INVALID, NULL, "Pool %u is not one of a graph.", pool);
+        return dbo_fail(err, DBO_INVALID, NULL, "pool %u is not one of a graph", pool);
     return DBO_OK;
 }
 
@@ -401,8 +401,8 @@ dbo_status dbo_allocator_enter_pool(dbo_allocator *a, dbo_pool pool, dbo_error *
 {
     DBO_TRY(check_pool(a, pool, err));
     if (a->pool != DBO_POOL_GENERAL)
-        return dbo_fail(err, DBO_REFUSED, "Leave it first.",
-                        "Pool %u was entered while pool %u is.", pool, a->pool);
+        return dbo_fail(err, DBO_REFUSED, "Leave it first.", "pool %u was entered while pool %u is",
+                        pool, a->pool);
     a->pool = pool;
     return DBO_OK;
 }
@@ -416,7 +416,7 @@ dbo_status dbo_allocator_release_pool(dbo_allocator *a, dbo_pool pool, dbo_error
 {
     DBO_TRY(check_pool(a, pool, err));
     if (a->pool == pool)
-        return dbo_fail(err, DBO_REFUSED, "Leave it first.", "Pool %u is in use.", pool);
+        return dbo_fail(err, DBO_REFUSED, "Leave it first.", "pool %u is in use", pool);
     DBO_TRY(poll(a, err));
     a->pools[pool].released = true;
     for (dbo_shelf *shelf = a->pools[pool].shelves; shelf; shelf = shelf->next)
@@ -512,7 +512,7 @@ dbo_status dbo_allocator_check(const dbo_allocator *a, dbo_error *err)
     if (used != a->stats.used_bytes || waiting != a->stats.waiting_bytes ||
         reserved != a->stats.reserved_bytes)
         return dbo_fail(err, DBO_INTERNAL, NULL,
-                        "The allocator's sums are wrong: used %llu of %llu, waiting %llu of %llu.",
+                        "the allocator's sums are wrong: used %llu of %llu, waiting %llu of %llu",
                         (unsigned long long)a->stats.used_bytes, (unsigned long long)used,
                         (unsigned long long)a->stats.waiting_bytes, (unsigned long long)waiting);
     return DBO_OK;

@@ -214,10 +214,10 @@ static dbo_status check_segment(const dbo_segment *segment, uint64_t *free_block
         bool is_free = block->state == DBO_BLOCK_FREE;
         if (block->address != at || block->before != before || block->segment != segment)
             return dbo_fail(err, DBO_INTERNAL, NULL,
-                            "The blocks of the segment at %llx do not tile it.",
+                            "the blocks of the segment at %llx do not tile it",
                             (unsigned long long)segment->address);
         if (is_free && before && before->state == DBO_BLOCK_FREE)
-            return dbo_fail(err, DBO_INTERNAL, NULL, "Two free neighbours at %llx did not merge.",
+            return dbo_fail(err, DBO_INTERNAL, NULL, "two free neighbours at %llx did not merge",
                             (unsigned long long)at);
         at += block->bytes;
         live += !is_free;
@@ -225,7 +225,7 @@ static dbo_status check_segment(const dbo_segment *segment, uint64_t *free_block
         before = block;
     }
     if (at != segment->address + segment->bytes || live != segment->live)
-        return dbo_fail(err, DBO_INTERNAL, NULL, "The segment at %llx is %s.",
+        return dbo_fail(err, DBO_INTERNAL, NULL, "the segment at %llx is %s",
                         (unsigned long long)segment->address,
                         live == segment->live ? "not covered by its blocks" : "miscounted");
     return DBO_OK;
@@ -239,16 +239,16 @@ dbo_status dbo_shelf_check(const dbo_shelf *shelf, dbo_error *err)
     for (uint32_t bin = 0; bin < DBO_SHELF_BINS; bin++) {
         bool bit = (shelf->filled[bin / 64] >> bin % 64 & 1u) != 0;
         if (bit != (shelf->bins[bin] != NULL))
-            return dbo_fail(err, DBO_INTERNAL, NULL, "The bit of bin %u is wrong.", bin);
+            return dbo_fail(err, DBO_INTERNAL, NULL, "the bit of bin %u is wrong", bin);
         for (const dbo_block *block = shelf->bins[bin]; block; block = block->next) {
             if (block->state != DBO_BLOCK_FREE || bin_of(block->bytes) != bin)
-                return dbo_fail(err, DBO_INTERNAL, NULL, "A block at %llx is in the wrong bin.",
+                return dbo_fail(err, DBO_INTERNAL, NULL, "a block at %llx is in the wrong bin",
                                 (unsigned long long)block->address);
             binned++;
         }
     }
     if (binned != free_blocks)
-        return dbo_fail(err, DBO_INTERNAL, NULL, "%llu free blocks, but %llu in bins.",
+        return dbo_fail(err, DBO_INTERNAL, NULL, "%llu free blocks, but %llu in bins",
                         (unsigned long long)free_blocks, (unsigned long long)binned);
     return DBO_OK;
 }

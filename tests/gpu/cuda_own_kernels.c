@@ -137,7 +137,7 @@ static dbo_status eager(own *o, dbo_error *err)
     o->in_silence = true; /* and not with the sentence before */
     DBO_TRY(expect_failure(
         o,
-        "ubatch 1: The caller's kernel of kind 5 failed: the GPU or its library reported an error.",
+        "ubatch 1: the caller's kernel of kind 5 failed: the GPU or its library reported an error",
         err));
     o->in_silence = false;
     DBO_TRY(dbo_rank_synchronize(&o->m.rank, err));

@@ -6,7 +6,7 @@
  *
  *     ok    sim   ll2                 24 rows went out and came back, 4 rounds
  *     FAIL  cuda  trace_replay        step 3, op 1 has 0 records, not 2. [internal]
- *     none  cuda  op_MLP              not on cuda yet: No kernel computes ops of kind MLP ...
+ *     none  cuda  op_MLP              not on cuda yet: no kernel computes ops of kind MLP ...
  *     skip  cuda  bounce              no GPU
  *
  * The last line counts. Exit code 1: one failed; 77: none failed and something was skipped; else 0.
