@@ -10,18 +10,18 @@
 #include "app/lua/lua_load.h"
 #include "lab/world/outcome.h"
 #include "tests/support/random_experiment.h"
+#include "tests/support/scripts.h"
 #include "tests/support/trace_digest.h"
 
 #include <inttypes.h>
 #include <sys/wait.h>
 
-#define GOLDEN      DBO_SOURCE_DIR "/tests/golden/digests.txt"
-#define NUM_SEEDS   24u
-#define NUM_SCRIPTS (sizeof scripts / sizeof scripts[0])
-#define MAX_LINES   (NUM_SCRIPTS + NUM_SEEDS)
+#define GOLDEN    DBO_SOURCE_DIR "/tests/golden/digests.txt"
+#define NUM_SEEDS 24u
+#define MAX_LINES 128u
 
-static const char *const scripts[] = {"deepseek-v2-lite-two-ranks", "deepseek-v3-decode",
-                                      "deepseek-v3-prefill", "qwen3-235b-decode"};
+static glob_t scripts; /* the workloads */
+static size_t num_lines;
 
 typedef struct digest_line {
     char name[64];
@@ -46,15 +46,13 @@ static void compute(size_t number, dbo_context_kind executor, digest_line *line)
 {
     dbo_experiment e;
     dbo_error err = {0};
-    char path[256];
-    if (number < NUM_SCRIPTS) {
-        snprintf(line->name, sizeof line->name, "%s", scripts[number]);
-        snprintf(path, sizeof path, "%s/scripts/workloads/%s.lua", DBO_SOURCE_DIR, line->name);
-        if (dbo_experiment_load(&e, path, NULL, &err) != DBO_OK)
+    if (number < scripts.gl_pathc) {
+        snprintf(line->name, sizeof line->name, "%s", script_name(&scripts, number).text);
+        if (dbo_experiment_load(&e, scripts.gl_pathv[number], NULL, &err) != DBO_OK)
             fail_msg("%s", err.message);
     } else {
-        snprintf(line->name, sizeof line->name, "random-%u", (unsigned)(number - NUM_SCRIPTS));
-        random_experiment(&e, number - NUM_SCRIPTS, RANDOM_ANY);
+        snprintf(line->name, sizeof line->name, "random-%u", (unsigned)(number - scripts.gl_pathc));
+        random_experiment(&e, number - scripts.gl_pathc, RANDOM_ANY);
     }
     line->digest = digest_of(&e, executor);
 }
@@ -76,8 +74,9 @@ static void traces_are_those_of_the_file(void **state)
     (void)state;
     static digest_line golden[MAX_LINES];
     uint32_t wrong = 0;
-    assert_int_equal(read_golden(golden), MAX_LINES);
-    for (size_t i = 0; i < MAX_LINES; i++) {
+    if (read_golden(golden) != num_lines)
+        fail_msg("%s has another number of lines than there are runs: test_digest write", GOLDEN);
+    for (size_t i = 0; i < num_lines; i++) {
         digest_line line;
         compute(i, DBO_CONTEXT_FIBER, &line);
         assert_string_equal(line.name, golden[i].name);
@@ -95,7 +94,7 @@ static void threads_give_the_same(void **state)
     (void)state;
     static digest_line golden[MAX_LINES];
     read_golden(golden);
-    for (size_t i = 0; i < MAX_LINES; i++) {
+    for (size_t i = 0; i < num_lines; i++) {
         digest_line line;
         compute(i, DBO_CONTEXT_THREAD, &line);
         if (line.digest != golden[i].digest)
@@ -117,21 +116,35 @@ static char *output_of(const char *command)
 static void what_ifs_print_the_same(void **state)
 {
     (void)state;
-    static const char *const names[] = {"comm-sms", "ep-size", "late-previous-event",
-                                        "shared-expert-earlier", "threshold"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    glob_t what_ifs = scripts_of("whatif", 5);
+    for (size_t i = 0; i < what_ifs.gl_pathc; i++) {
         char command[512];
         char *printed[2];
         for (int threads = 0; threads < 2; threads++) {
-            snprintf(command, sizeof command,
-                     "'%s' run '%s/scripts/whatif/%s.lua' --set layers=6 --executor %s",
-                     DBO_PROGRAM, DBO_SOURCE_DIR, names[i], threads ? "thread" : "fiber");
+            snprintf(command, sizeof command, "'%s' run '%s' --set layers=6 --executor %s",
+                     DBO_PROGRAM, what_ifs.gl_pathv[i], threads ? "thread" : "fiber");
             printed[threads] = output_of(command);
         }
         assert_string_equal(printed[0], printed[1]);
         free(printed[0]);
         free(printed[1]);
     }
+    globfree(&what_ifs);
+}
+
+static int find_scripts(void **state)
+{
+    (void)state;
+    scripts = scripts_of("workloads", 4);
+    num_lines = scripts.gl_pathc + NUM_SEEDS;
+    return num_lines <= MAX_LINES ? 0 : -1;
+}
+
+static int forget_scripts(void **state)
+{
+    (void)state;
+    globfree(&scripts);
+    return 0;
 }
 
 /* cmocka's asserts need a test around them, so writing is one. */
@@ -140,7 +153,7 @@ static void write_golden(void **state)
     (void)state;
     FILE *file = fopen(GOLDEN, "w");
     assert_non_null(file);
-    for (size_t i = 0; i < MAX_LINES; i++) {
+    for (size_t i = 0; i < num_lines; i++) {
         digest_line line;
         compute(i, DBO_CONTEXT_FIBER, &line);
         fprintf(file, "%s %016" PRIx64 "\n", line.name, line.digest);
@@ -157,6 +170,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_ifs_print_the_same),
     };
     if (argc == 2 && strcmp(argv[1], "write") == 0)
-        return cmocka_run_group_tests_name("digest", writing, NULL, NULL);
-    return cmocka_run_group_tests_name("digest", tests, NULL, NULL);
+        return cmocka_run_group_tests_name("digest", writing, find_scripts, forget_scripts);
+    return cmocka_run_group_tests_name("digest", tests, find_scripts, forget_scripts);
 }

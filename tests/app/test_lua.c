@@ -4,6 +4,7 @@
 #include "app/lua/lua_read.h"
 #include "dbo_build.h"
 #include "tests/support/folder.h"
+#include "tests/support/scripts.h"
 
 /* ---- helpers ---- */
 
@@ -373,32 +374,29 @@ static void any_memory_cap_ends_in_a_sentence(void **state)
 static void shipped_presets_and_workloads_load(void **state)
 {
     (void)state;
-    static const char *const workloads[] = {"deepseek-v3-decode", "deepseek-v3-prefill",
-                                            "qwen3-235b-decode"};
-    for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++) {
-        char path[512];
+    glob_t workloads = scripts_of("workloads", 4);
+    for (size_t i = 0; i < workloads.gl_pathc; i++) {
         dbo_experiment e;
         dbo_error err = {0};
-        snprintf(path, sizeof path, "%s/scripts/workloads/%s.lua", DBO_SOURCE_DIR, workloads[i]);
-        if (dbo_experiment_load(&e, path, NULL, &err) != DBO_OK)
+        if (dbo_experiment_load(&e, workloads.gl_pathv[i], NULL, &err) != DBO_OK)
             fail_msg("%s", err.message);
         assert_true(e.config.enable_dbo);
         dbo_experiment_fini(&e);
     }
-    static const char *const models[] = {"deepseek-r1",  "deepseek-v2-lite", "deepseek-v3",
-                                         "glm-4.5",      "gpt-oss-120b",     "kimi-k2",
-                                         "mixtral-8x7b", "qwen3-235b-a22b",  "qwen3-30b-a3b"};
-    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+    globfree(&workloads);
+    glob_t models = scripts_of("models", 9);
+    for (size_t i = 0; i < models.gl_pathc; i++) {
         char text[256];
         dbo_experiment e;
         dbo_error err = {0};
         snprintf(text, sizeof text,
-                 HEAD "return dbo.experiment { model = '%s', hardware = 'H200', %s", models[i],
-                 TAIL);
+                 HEAD "return dbo.experiment { model = '%s', hardware = 'H200', %s",
+                 script_name(&models, i).text, TAIL);
         if (load_sets(text, NULL, 0, &e, &err) != DBO_OK)
             fail_msg("%s", err.message);
         dbo_experiment_fini(&e);
     }
+    globfree(&models);
 }
 
 /* ---- what scripts print and what they break ---- */
