@@ -36,6 +36,8 @@ typedef struct walk {
 
 #define BIT(kind) (1u << DBO_KIND_##kind)
 
+_Static_assert(DBO_KIND_COUNT <= 32, "a set of kinds is a word of 32 bits, here and in templates");
+
 /* What a kind follows in its layer and ubatch: whose results it uses, and for LAYOUT also QUANT,
  * because both stand before the event that lets the comm stream go on. */
 static uint32_t inputs_of(uint32_t kind)

@@ -39,14 +39,14 @@ fi
 
 # Whatever else the documents name: dbo_functions, and files by their path.
 for name in $(cat README.md CONTRIBUTING.md docs/*.md | grep -oE '\bdbo_[a-z0-9_]+\b\*?' | sort -u); do
-    case $name in *_ | *\*) continue ;; esac
+    case $name in *_ | *\* | dbo_noun*) continue ;; esac # a beginning; a name in general
     if ! grep -rqwE --include='*.[ch]' --include='*.cu' --include='*.def' "$name" core sim gpu lab viz app tests; then
         echo "a document names $name, which is not there"
         failures=$((failures + 1))
     fi
 done
 for file in $(cat README.md CONTRIBUTING.md docs/*.md | grep -oE '`[a-z]+/[a-zA-Z0-9_./-]+`' | tr -d '`' | sort -u); do
-    case $file in build/*) continue ;; esac
+    case $file in build/* | *NAME*) continue ;; esac
     if [ ! -e "$file" ] && [ ! -e "$file.c" ]; then
         echo "a document names $file, which is not there"
         failures=$((failures + 1))

@@ -7,9 +7,11 @@
 #include <jansson.h>
 #include <math.h>
 
+#define MAX_KINDS 6u
+
 /* What must be found on the scene; words of a finding, a note or the error. */
 typedef struct expectation {
-    const char *kinds[3]; /* each is found, and no others, NULL at the end */
+    const char *kinds[MAX_KINDS]; /* each is found, and no others, NULL at the end */
     const char *words;
 } expectation;
 
@@ -81,10 +83,10 @@ static uint32_t count_of(const found *f, const char *kind)
 }
 
 /* The kinds that are expected, and no others. */
-static void expect_kinds(const char *fault, const found *f, const char *const kinds[3])
+static void expect_kinds(const char *fault, const found *f, const char *const kinds[MAX_KINDS])
 {
     uint32_t all = 0;
-    for (uint32_t i = 0; i < 3 && kinds[i]; i++) {
+    for (uint32_t i = 0; i < MAX_KINDS && kinds[i]; i++) {
         uint32_t count = count_of(f, kinds[i]);
         if (count == 0)
             fail_msg("%s: no finding of kind %s; said: %s%s", fault, kinds[i], printed, complained);
