@@ -37,6 +37,23 @@ if [ "$names" -lt 30 ]; then
     failures=$((failures + 1))
 fi
 
+# A row of a walk: its functions are in its files.
+sed -n '/^## The walk of one token/,$p' docs/architecture.md | grep '^| [a-z]' >"$work"
+[ "$(wc -l <"$work")" -ge 15 ] || {
+    echo "docs/architecture.md: the walk of one token is $(wc -l <"$work") rows"
+    failures=$((failures + 1))
+}
+while IFS= read -r row; do
+    files=$(printf '%s\n' "$row" | cut -d '|' -f 4 | grep -oE '[a-z]+/[a-z0-9_./]+' | tr '\n' ' ')
+    for name in $(printf '%s\n' "$row" | cut -d '|' -f 3 | grep -oE '`[a-z0-9_]+`' | tr -d '`'); do
+        # shellcheck disable=SC2086 # files are words
+        if ! grep -qw "$name" $files /dev/null; then
+            echo "docs/architecture.md: $name is not in $files"
+            failures=$((failures + 1))
+        fi
+    done
+done <"$work"
+
 # Whatever else the documents name: dbo_functions, and files by their path.
 for name in $(cat README.md CONTRIBUTING.md docs/*.md | grep -oE '\bdbo_[a-z0-9_]+\b\*?' | sort -u); do
     case $name in *_ | *\* | dbo_noun*) continue ;; esac # a beginning; a name in general
