@@ -24,21 +24,22 @@ dbo_status dbo_sm_control_init(dbo_sm_control *control, dbo_rank *rank, const db
     return DBO_OK;
 }
 
-static dbo_status set(dbo_sm_control *control, uint32_t comm, uint32_t compute)
+static dbo_status set(dbo_sm_control *control, uint32_t comm, uint32_t compute, dbo_error *err)
 {
     const dbo_seam *seam = &control->rank->seam;
     if (control->comm == 0)
         return DBO_OK;
     control->effective = seam->a2a->set_sms(seam->a2a_self, comm);
-    return seam->device->set_compute_sms(seam->device_self, compute);
+    dbo_status status = seam->device->set_compute_sms(seam->device_self, compute);
+    return status == DBO_OK ? DBO_OK : dbo_rank_fail(control->rank, status, err);
 }
 
-dbo_status dbo_sm_control_enter(dbo_sm_control *control)
+dbo_status dbo_sm_control_enter(dbo_sm_control *control, dbo_error *err)
 {
-    return set(control, control->comm, control->total - control->comm);
+    return set(control, control->comm, control->total - control->comm, err);
 }
 
-dbo_status dbo_sm_control_exit(dbo_sm_control *control)
+dbo_status dbo_sm_control_exit(dbo_sm_control *control, dbo_error *err)
 {
-    return set(control, control->total, control->total);
+    return set(control, control->total, control->total, err);
 }

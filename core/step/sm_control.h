@@ -6,9 +6,9 @@
  * whose transfers need no SMs reserves none, and then nothing is set.
  *
  *     DBO_TRY(dbo_sm_control_init(&control, &rank, &config, false, err));
- *     DBO_TRY(dbo_sm_control_enter(&control));
+ *     DBO_TRY(dbo_sm_control_enter(&control, err));
  *     ... launches, posts ...
- *     DBO_TRY(dbo_sm_control_exit(&control));
+ *     DBO_TRY(dbo_sm_control_exit(&control, err));
  */
 #ifndef DBO_SM_CONTROL_H
 #define DBO_SM_CONTROL_H
@@ -27,7 +27,7 @@ typedef struct dbo_sm_control {
  * what fits. */
 dbo_status dbo_sm_control_init(dbo_sm_control *control, dbo_rank *rank, const dbo_config *config,
                                bool keep_all, dbo_error *err);
-dbo_status dbo_sm_control_enter(dbo_sm_control *control);
-dbo_status dbo_sm_control_exit(dbo_sm_control *control);
+dbo_status dbo_sm_control_enter(dbo_sm_control *control, dbo_error *err);
+dbo_status dbo_sm_control_exit(dbo_sm_control *control, dbo_error *err);
 
 #endif

@@ -76,10 +76,10 @@ static dbo_status issue(dbo_wrapper *w, forward *f, dbo_error *err)
 {
     if (f->plan->num_ubatches == 1)
         return run_layers(w->rank, NULL, f, err);
-    dbo_status status = dbo_sm_control_enter(&w->sms);
+    dbo_status status = dbo_sm_control_enter(&w->sms, err);
     if (status == DBO_OK)
         status = dbo_ubatches_run(w->rank, f->plan->num_ubatches, f->step, run_part, f, err);
-    dbo_status left = dbo_sm_control_exit(&w->sms);
+    dbo_status left = dbo_sm_control_exit(&w->sms, status == DBO_OK ? err : NULL);
     return status != DBO_OK ? status : left;
 }
 

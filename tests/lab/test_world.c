@@ -311,6 +311,45 @@ static dbo_status attach_few(void *self, uint32_t rank, dbo_seam *seam, dbo_erro
     return DBO_OK;
 }
 
+/* What SMs compute may use is refused to rank 1: on the way in, on the way out. */
+static dbo_status refuse_sms(dbo_tap *tap, dbo_tap_call *call)
+{
+    uint32_t *calls_left = tap->self;
+    (void)call;
+    return (*calls_left)-- > 0 ? DBO_OK
+                               : dbo_tap_refuse(tap, DBO_LIMIT, NULL, "no SMs are to spare");
+}
+
+static struct {
+    dbo_tap tap;
+    uint32_t calls_left;
+} few_sms;
+
+static dbo_status attach_few_sms(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
+{
+    static const dbo_tap_hooks hooks = {.before[DBO_TAP_COMPUTE_SMS] = refuse_sms};
+    (void)self;
+    (void)err;
+    if (rank == 1)
+        dbo_tap_wrap(&few_sms.tap, &hooks, &few_sms.calls_left, seam);
+    return DBO_OK;
+}
+
+static void refused_sms(void **state)
+{
+    (void)state;
+    fixture f;
+    for (uint32_t calls = 0; calls < 2; calls++) {
+        set_up(&f);
+        f.hardware.sms = 90;
+        f.config.all2all_backend = DBO_BACKEND_HT;
+        f.options.machine.low_latency = false;
+        f.options.attachments[0].attach = attach_few_sms;
+        few_sms.calls_left = calls;
+        must_fail(&f, DBO_LIMIT, "no SMs are to spare");
+    }
+}
+
 /* Each event in turn is refused: it is said, and what was made is destroyed, and no more. */
 static void events_run_out(void **state)
 {
@@ -398,7 +437,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps),    cmocka_unit_test(folded),         cmocka_unit_test(bare),
         cmocka_unit_test(attached), cmocka_unit_test(failures),       cmocka_unit_test(cancelled),
-        cmocka_unit_test(loaded),   cmocka_unit_test(events_run_out),
+        cmocka_unit_test(loaded),   cmocka_unit_test(events_run_out), cmocka_unit_test(refused_sms),
     };
     setenv(DBO_BACKEND_PATH, DBO_TEST_BACKENDS, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
