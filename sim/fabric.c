@@ -106,14 +106,11 @@ static double copy_ns(const dbo_hardware *hardware, double bytes, uint32_t sms)
 }
 
 void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
-                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t sm_budget,
-                   dbo_ll_time *out)
+                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_ll_time *out)
 {
     layout l = lay_out(hardware, ep, gpus_per_node);
     double bytes = (double)cost->tokens * cost->topk * cost->bytes_per_token;
     uint32_t sms = hardware->ll_sms == 0 ? hardware->sms : hardware->ll_sms;
-    if (sm_budget != 0 && sm_budget < sms)
-        sms = sm_budget;
     *out = (dbo_ll_time){.sms = sms, .bytes_out = (uint64_t)bytes, .bytes_in = (uint64_t)bytes};
     out->load.rdma_bytes = bytes * (l.ranks - l.per_node) / l.ranks;
     out->load.nvlink_bytes = bytes * (l.per_node - 1) / l.ranks;
@@ -147,10 +144,8 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
 /* ---- high throughput ---- */
 
 void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
-                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t comm_sms,
-                   dbo_ht_time *out)
+                   const dbo_a2a_cost *cost, uint32_t comm_sms, dbo_ht_time *out)
 {
-    (void)direction; /* a combine carries the same rows back, in its own row size */
     layout l = lay_out(hardware, ep, gpus_per_node);
     uint32_t sms = comm_sms == 0 ? hardware->comm_sms : comm_sms;
     if (sms > hardware->sms)

@@ -57,18 +57,16 @@ typedef struct dbo_ht_time {
     dbo_port_load load;
 } dbo_ht_time;
 
-/* `sm_budget`: SMs of the two kernels; 0: hardware's. ep ranks, gpus_per_node of them a node
- * (0: hardware->gpus_per_domain). With cost->fixed_ns the flight takes exactly that, the kernels
- * 0. */
+/* ep ranks, gpus_per_node of them a node (0: hardware->gpus_per_domain). With cost->fixed_ns the
+ * flight takes exactly that, the kernels 0. */
 void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
-                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t sm_budget,
-                   dbo_ll_time *out);
+                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_ll_time *out);
 
-/* `comm_sms`: SMs of the transfer; 0: hardware->comm_sms. With cost->fixed_ns it takes exactly
+/* The same for HT, whose combine carries the rows of its dispatch back, in its own row size.
+ * `comm_sms`: SMs of the transfer; 0: hardware->comm_sms. With cost->fixed_ns it takes exactly
  * that, the counts 0. */
 void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
-                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t comm_sms,
-                   dbo_ht_time *out);
+                   const dbo_a2a_cost *cost, uint32_t comm_sms, dbo_ht_time *out);
 
 /* Expected number of the `blocks` equal blocks of experts (nodes or ranks) that a token's topk
  * experts fall into, when it picks topk_groups of num_groups groups, then topk experts in them, all

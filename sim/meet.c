@@ -331,8 +331,7 @@ static void cost_transfer(const sim_rank *rank, const dbo_a2a_args *args, sim_it
     }
     if (o->transport == DBO_SIM_HT) {
         dbo_ht_time time;
-        dbo_fabric_ht(o->hardware, o->ep_size, o->gpus_per_node, args->cost, args->direction,
-                      rank->comm_sms, &time);
+        dbo_fabric_ht(o->hardware, o->ep_size, o->gpus_per_node, args->cost, rank->comm_sms, &time);
         item->ns = time.ns;
         item->sms = (uint16_t)time.sms;
         item->bytes = time.bytes;
@@ -340,7 +339,7 @@ static void cost_transfer(const sim_rank *rank, const dbo_a2a_args *args, sim_it
         return;
     }
     dbo_ll_time time;
-    dbo_fabric_ll(o->hardware, o->ep_size, o->gpus_per_node, args->cost, args->direction, 0, &time);
+    dbo_fabric_ll(o->hardware, o->ep_size, o->gpus_per_node, args->cost, args->direction, &time);
     int64_t latency_ns = (int64_t)time.load.latency_ns;
     item->ns = time.send_ns;
     item->sms = (uint16_t)(time.send_ns > 0 ? time.sms : 0);

@@ -55,12 +55,12 @@ static dbo_status post(dbo_tap *tap, dbo_tap_call *call)
     if (caps.has_hook) {
         dbo_ll_time time;
         dbo_fabric_ll(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
-                      args->direction, 0, &time);
+                      args->direction, &time);
         probe->sums.comm_ns += time.send_ns + time.flight_ns + time.recv_ns;
     } else {
         dbo_ht_time time;
         dbo_fabric_ht(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
-                      args->direction, probe->comm_sms, &time);
+                      probe->comm_sms, &time);
         probe->sums.comm_ns += time.ns;
     }
     return DBO_OK;

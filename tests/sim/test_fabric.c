@@ -44,7 +44,7 @@ static void low_latency_rows(void **state)
             dbo_a2a_direction direction = d ? DBO_A2A_COMBINE : DBO_A2A_DISPATCH;
             dbo_a2a_cost cost = transfer(128, direction);
             dbo_ll_time time;
-            dbo_fabric_ll(&hardware, rows[i].ep, 8, &cost, direction, 0, &time);
+            dbo_fabric_ll(&hardware, rows[i].ep, 8, &cost, direction, &time);
             double us = (double)(time.send_ns + time.flight_ns + time.recv_ns) / 1000;
             check_row(d ? "LL combine, us" : "LL dispatch, us", rows[i].ep, us,
                       d ? rows[i].combine_us : rows[i].dispatch_us, 0.12);
@@ -58,10 +58,10 @@ static void low_latency_rows(void **state)
 /* What their benchmark divides by time: inside a node copies a rank, between nodes copies a node,
  * own ones included. */
 static double logical_gbps(const dbo_hardware *hardware, uint32_t ep, const dbo_a2a_cost *cost,
-                           dbo_a2a_direction direction, uint32_t sms)
+                           uint32_t sms)
 {
     dbo_ht_time time;
-    dbo_fabric_ht(hardware, ep, 8, cost, direction, sms, &time);
+    dbo_fabric_ht(hardware, ep, 8, cost, sms, &time);
     uint32_t blocks = ep <= 8 ? ep : ep / 8;
     double copies = dbo_expected_blocks(cost, blocks, ep <= 8 ? 1 : ep / 8);
     return copies * cost->tokens * cost->bytes_per_token / (double)time.ns;
@@ -79,7 +79,7 @@ static void check_throughput(const char *name, const dbo_hardware *hardware,
         dbo_a2a_direction direction = d ? DBO_A2A_COMBINE : DBO_A2A_DISPATCH;
         dbo_a2a_cost cost = transfer(row->tokens, direction);
         cost.topk_groups = row->topk_groups;
-        double gbps = logical_gbps(hardware, row->ep, &cost, direction, row->sms);
+        double gbps = logical_gbps(hardware, row->ep, &cost, row->sms);
         check_row(name, row->ep, gbps, d ? row->combine_gbps : row->dispatch_gbps, 0.15);
     }
 }
@@ -95,8 +95,7 @@ static void high_throughput_rows(void **state)
     dbo_hardware h20 = hardware;
     h20.sms = 78, h20.nvlink_gbps = 360, h20.hbm_gbps = 4000;
     dbo_a2a_cost cost = transfer(4096, DBO_A2A_DISPATCH);
-    check_row("HT on H20, GB/s", 8, logical_gbps(&h20, 8, &cost, DBO_A2A_DISPATCH, 24), 337.35,
-              0.15);
+    check_row("HT on H20, GB/s", 8, logical_gbps(&h20, 8, &cost, 24), 337.35, 0.15);
 }
 
 /* Version 2 of the kernels moves more with an SM: about 25 GB/s forwarded. */
@@ -120,17 +119,17 @@ static void few_comm_sms_are_slower(void **state)
     dbo_hardware hardware = h800();
     dbo_a2a_cost cost = transfer(4096, DBO_A2A_DISPATCH);
     dbo_ht_time full, time;
-    dbo_fabric_ht(&hardware, 8, 8, &cost, DBO_A2A_DISPATCH, 24, &full);
+    dbo_fabric_ht(&hardware, 8, 8, &cost, 24, &full);
     int64_t before = INT64_MAX;
     for (uint32_t sms = 2; sms <= 40; sms += 2) {
-        dbo_fabric_ht(&hardware, 8, 8, &cost, DBO_A2A_DISPATCH, sms, &time);
+        dbo_fabric_ht(&hardware, 8, 8, &cost, sms, &time);
         assert_true(time.ns <= before);
         assert_int_equal(time.sms, sms);
         assert_true(time.counts_ns > 0 && time.counts_ns < time.ns);
         before = time.ns;
     }
     assert_int_equal(before, full.ns); /* saturated */
-    dbo_fabric_ht(&hardware, 8, 8, &cost, DBO_A2A_DISPATCH, 4, &time);
+    dbo_fabric_ht(&hardware, 8, 8, &cost, 4, &time);
     assert_true(time.ns > 2 * full.ns);
 }
 
@@ -190,12 +189,12 @@ static void fixed_is_exact(void **state)
     dbo_a2a_cost cost = transfer(128, DBO_A2A_DISPATCH);
     cost.fixed_ns = 70000;
     dbo_ll_time ll;
-    dbo_fabric_ll(&hardware, 64, 8, &cost, DBO_A2A_DISPATCH, 0, &ll);
+    dbo_fabric_ll(&hardware, 64, 8, &cost, DBO_A2A_DISPATCH, &ll);
     assert_int_equal(ll.flight_ns, 70000);
     assert_int_equal(ll.send_ns, 0);
     assert_int_equal(ll.recv_ns, 0);
     dbo_ht_time ht;
-    dbo_fabric_ht(&hardware, 64, 8, &cost, DBO_A2A_DISPATCH, 20, &ht);
+    dbo_fabric_ht(&hardware, 64, 8, &cost, 20, &ht);
     assert_int_equal(ht.ns, 70000);
     assert_int_equal(ht.counts_ns, 0);
 }
@@ -209,7 +208,7 @@ static void shapes_of_the_law(void **state)
     for (uint32_t tokens = 0; tokens <= 256; tokens += 16) {
         dbo_a2a_cost cost = transfer(tokens, DBO_A2A_COMBINE);
         dbo_ll_time time;
-        dbo_fabric_ll(&hardware, 64, 8, &cost, DBO_A2A_COMBINE, 0, &time);
+        dbo_fabric_ll(&hardware, 64, 8, &cost, DBO_A2A_COMBINE, &time);
         int64_t total = time.send_ns + time.flight_ns + time.recv_ns;
         assert_true(total > before);
         assert_true(time.flight_ns > 0);
@@ -219,10 +218,10 @@ static void shapes_of_the_law(void **state)
     }
     dbo_a2a_cost cost = transfer(128, DBO_A2A_DISPATCH);
     dbo_ll_time time;
-    dbo_fabric_ll(&hardware, 72, 72, &cost, DBO_A2A_DISPATCH, 0, &time);
+    dbo_fabric_ll(&hardware, 72, 72, &cost, DBO_A2A_DISPATCH, &time);
     assert_int_equal(time.load.port, DBO_PORT_NVLINK);
     assert_true(time.load.rdma_bytes == 0);
-    dbo_fabric_ll(&hardware, 1, 8, &cost, DBO_A2A_DISPATCH, 0, &time);
+    dbo_fabric_ll(&hardware, 1, 8, &cost, DBO_A2A_DISPATCH, &time);
     assert_int_equal(time.load.port, DBO_PORT_NONE);
 }
 

@@ -121,7 +121,7 @@ static void the_host_waits_without_giving_its_turn(void **state)
                                 .topk = 8,
                                 .num_experts = 256,
                                 .bytes_per_token = 7168}};
-        dbo_fabric_ht(&hardware, ranks, 8, &c.cost, DBO_A2A_DISPATCH, 20, &time);
+        dbo_fabric_ht(&hardware, ranks, 8, &c.cost, 20, &time);
         assert_true(time.counts_ns < time.ns);
         sim_world_open(&w, (dbo_sim_options){.num_ranks = ranks,
                                              .hardware = &hardware,
@@ -236,7 +236,7 @@ static void ll_has_three_phases(void **state)
     dbo_hardware hardware = sim_round_hardware();
     dbo_ll_time time;
     sim_world w;
-    dbo_fabric_ll(&hardware, 16, 8, &cost, DBO_A2A_COMBINE, 0, &time);
+    dbo_fabric_ll(&hardware, 16, 8, &cost, DBO_A2A_COMBINE, &time);
     assert_true(time.send_ns > 0 && time.recv_ns > 0 && time.flight_ns > time.send_ns);
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 16,
                                          .hardware = &hardware,
