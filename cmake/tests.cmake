@@ -3,7 +3,8 @@
 # and those below it; *_long carry the label `long`. Timeouts end what hangs and judge no speed: the
 # machine may be busy, and sanitizers are slow.
 enable_testing()
-set(dbo_test_timeout 300)
+set(DBO_TEST_TIMEOUT 300 CACHE STRING "seconds after which a test that hangs is ended")
+set(dbo_test_timeout ${DBO_TEST_TIMEOUT})
 # Scripts are this tree's, whatever is installed on the machine.
 set(dbo_own_scripts "XDG_DATA_HOME=/nowhere;XDG_DATA_DIRS=/nowhere")
 pkg_check_modules(CMOCKA QUIET IMPORTED_TARGET cmocka)

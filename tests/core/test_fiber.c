@@ -351,6 +351,11 @@ static bool limit_address_space(void)
 static bool use_up_mappings(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)16 << 30;
+    struct rlimit room;
+    if (getrlimit(RLIMIT_AS, &room) != 0)
+        return false;
+    room.rlim_cur = room.rlim_max; /* mappings are to be what runs out */
+    setrlimit(RLIMIT_AS, &room);
     unsigned char *base =
         mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     for (size_t at = page; base != MAP_FAILED && at < bytes; at += 2 * page)

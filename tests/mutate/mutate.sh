@@ -9,7 +9,8 @@
 # Exit 1 if fewer than 95 % of the counted ones are killed.
 #
 # Works in a copy of the tree, and keeps there what each test runs (gcov): a mutant is tried with
-# the tests that run its line, the quickest first.
+# the tests that run its line, the quickest first, and only their programs are built. How each
+# mutant ended is told on stderr.
 set -u
 source=$(cd "$1" && pwd) work=$2
 count=${3:-200} seed=${4:-1} pattern=${5:-.}
@@ -17,7 +18,7 @@ jobs=${DBO_JOBS:-$(nproc 2>/dev/null || echo 2)}
 here=$source/tests/mutate
 mkdir -p "$work" && work=$(cd "$work" && pwd) || exit 2
 tree=$work/tree
-ulimit -v 8000000 2>/dev/null # what grows without end
+ulimit -S -v 8000000 2>/dev/null # what grows without end
 
 die() {
     printf 'mutate: %s\n' "$*" >&2
@@ -31,7 +32,7 @@ version=$(find . -type f | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)
 
 # configure NAME FLAGS
 configure() {
-    cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON \
+    cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON -DDBO_TEST_TIMEOUT=100 \
         "-DCMAKE_C_FLAGS=-g0 $2" >"$work/$1.log" 2>&1 && cmake --build "$work/$1" -j "$jobs" >>"$work/$1.log" 2>&1 ||
         die "the build failed: $work/$1.log"
 }
@@ -69,10 +70,48 @@ configure run "-O1 -Wno-error=maybe-uninitialized"
 ctest --test-dir "$work/run" -LE 'long|style' -j "$jobs" >"$work/run-tests.log" 2>&1 </dev/null ||
     die "tests fail without a change: $work/run-tests.log"
 
-# shellcheck disable=SC2046 # names of files are words
-awk -v seed="$seed" -f "$here/mutants.awk" $(find core sim lab app viz model -name '*.c' 2>/dev/null | grep -E "$pattern" | LC_ALL=C sort) |
+# Of each test the file of the build that it runs; "all" where that is not said: TEST <tab> FILE.
+ctest --test-dir "$work/run" -N -V -LE 'long|style' 2>/dev/null </dev/null |
+    awk -v root="$work/run/" '
+        /Test command:/ {
+            file = "all"
+            for (i = 1; i <= NF; i++) {
+                gsub("\"", "", $i)
+                if (index($i, root) == 1)
+                    file = substr($i, length(root) + 1)
+            }
+        }
+        /^ *Test *#[0-9]+: / { sub(/^ *Test *#[0-9]+: /, ""); print $0 "\t" file }' >"$work/programs"
+
+find core sim lab app viz model -name '*.c' 2>/dev/null | grep -E -- "$pattern" | LC_ALL=C sort >"$work/files"
+[ -s "$work/files" ] || die "no file is like '$pattern'"
+xargs awk -v seed="$seed" -f "$here/mutants.awk" <"$work/files" |
     awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' | LC_ALL=C sort |
     cut -f2- >"$work/mutants.txt"
+
+# build_for TESTS: their programs; those of the first mean that the change compiles.
+build_for() {
+    # shellcheck disable=SC2046 # names of files are words
+    cmake --build "$work/run" -j "$jobs" --target \
+        $(awk -F '\t' 'NR == FNR { wanted[$1]; next } $1 in wanted { print $2 }' "$1" "$work/programs" | sort -u) \
+        >"$work/build.log" 2>&1
+}
+
+# The verdict on the tree as it is now, from the tests in the file.
+try() {
+    rm -f "$work"/part.*
+    split -l 6 "$1" "$work/part."
+    [ -e "$work/part.aa" ] || { # nobody runs it; does it compile?
+        cmake --build "$work/run" -j "$jobs" --target dbo >"$work/build.log" 2>&1 || { echo uncompiled && return; }
+    }
+    for part in "$work"/part.*; do
+        [ -e "$part" ] || break
+        build_for "$part" || { echo uncompiled && return; }
+        ctest --test-dir "$work/run" -R "^($(sed 's/[.+]/\\&/g' "$part" | paste -sd '|'))\$" -j "$jobs" \
+            --stop-on-failure >"$work/killer" 2>&1 </dev/null || { echo killed && return; }
+    done
+    echo survived
+}
 
 killed=0 survived=0 equivalent=0 uncompiled=0 done=0
 while IFS='	' read -r file line kind text; do
@@ -81,41 +120,29 @@ while IFS='	' read -r file line kind text; do
     cp "$file" "$work/original"
     awk -v at="$line" -v text="$(printf '%s' "$text" | sed 's/\\/\\\\/g')" 'NR == at { print text; next } { print }' \
         "$work/original" >"$file"
-    if ! cmake --build "$work/run" -j "$jobs" >"$work/build.log" 2>&1; then
-        uncompiled=$((uncompiled + 1))
-        cp "$work/original" "$file"
-        continue
-    fi
-    done=$((done + 1))
-    # Those that run the line, the quickest first, eight at a time.
     awk -F '\t' -v at="$file:$line" '$1 == at { print $2 "\t" $3 }' "$work/lines.txt" | sort -n | cut -f2 >"$work/tests"
-    verdict=survived
-    : >"$work/killer"
-    split -l 8 "$work/tests" "$work/part." 2>/dev/null
-    for part in "$work"/part.*; do
-        [ -e "$part" ] || break
-        names=$(sed 's/[.+]/\\&/g' "$part" | paste -sd '|')
-        if [ "$verdict" = survived ] &&
-            ! ctest --test-dir "$work/run" -R "^($names)\$" -j "$jobs" --timeout 60 --stop-on-failure \
-                >"$work/killer" 2>&1 </dev/null; then
-            verdict=killed
-        fi
-        rm -f "$part"
-    done
+    verdict=$(try "$work/tests")
     cp "$work/original" "$file"
-    if [ "$verdict" = killed ]; then
-        killed=$((killed + 1))
-        continue
-    fi
     was=$(printf '%s' "$original" | sed 's/^ *//') is=$(printf '%s' "$text" | sed 's/^ *//')
-    if grep -qxF -- "$file: $was => $is" "$here/equivalents.txt"; then
-        equivalent=$((equivalent + 1))
-        printf 'equivalent  %s:%s\n' "$file" "$line"
-    else
-        survived=$((survived + 1))
-        printf 'SURVIVED    %s:%s (%s; %s tests run it)\n  - %s\n  + %s\n' "$file" "$line" "$kind" \
-            "$(wc -l <"$work/tests")" "$was" "$is"
-    fi
+    case $verdict in
+    uncompiled) uncompiled=$((uncompiled + 1)) ;;
+    killed)
+        killed=$((killed + 1))
+        verdict="killed by $(awk '/Failed|Timeout|Exception|Not Run/ && /\*\*\*/ { print $4; exit }' "$work/killer")"
+        ;;
+    survived)
+        if grep -qxF -- "$file: $was => $is" "$here/equivalents.txt"; then
+            verdict=equivalent equivalent=$((equivalent + 1))
+            printf 'equivalent  %s:%s\n' "$file" "$line"
+        else
+            survived=$((survived + 1))
+            printf 'SURVIVED    %s:%s (%s; %s tests run it)\n  - %s\n  + %s\n' "$file" "$line" "$kind" \
+                "$(wc -l <"$work/tests")" "$was" "$is"
+        fi
+        ;;
+    esac
+    done=$((killed + survived + equivalent))
+    printf '%s/%s  %s:%s: %s\n' "$done" "$count" "$file" "$line" "$verdict" >&2
 done <"$work/mutants.txt"
 
 total=$((killed + survived))
