@@ -158,15 +158,16 @@ static int run_experiment(lua_State *L)
         lua_getiuservalue(L, 1, 1);
         experiment = dbo_lua_make_experiment(L, 3, dbo_lua_read(L, 2));
     }
-    const dbo_sandbox_limits *limits = dbo_sandbox_limits_of(dbo_sandbox_of(L));
-    const dbo_simulate_options options = {.cancelled = limits->cancelled,
-                                          .cancelled_arg = limits->cancelled_self};
+    const dbo_simulate_options options = {.cancelled = dbo_sandbox_is_cancelled,
+                                          .cancelled_arg = dbo_sandbox_of(L)};
     dbo_outcome *outcome = lua_newuserdatauv(L, sizeof *outcome, 0);
     memset(outcome, 0, sizeof *outcome);
     luaL_setmetatable(L, OUTCOME);
     dbo_sandbox_pause(dbo_sandbox_of(L), true);
     dbo_status status = simulate(L, experiment, &options, outcome, &err);
     dbo_sandbox_pause(dbo_sandbox_of(L), false);
+    if (status == DBO_CANCELLED) /* the script, too, however it was called */
+        dbo_sandbox_look(L);
     if (status != DBO_OK)
         dbo_lua_raise(L, &err);
     print_warnings(L, &outcome->result);

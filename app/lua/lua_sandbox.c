@@ -68,14 +68,20 @@ static void *allocate(void *self, void *block, size_t old_bytes, size_t new_byte
 
 /* ---- limits while running ---- */
 
+bool dbo_sandbox_is_cancelled(void *self)
+{
+    const dbo_sandbox *box = self;
+    /* Nobody waits for an abandoned script; what its limits point to may be gone. */
+    return atomic_load(&box->abandoned) ||
+           (box->limits.cancelled && box->limits.cancelled(box->limits.cancelled_self));
+}
+
 static void on_count(lua_State *L, lua_Debug *ar)
 {
     dbo_sandbox *box = dbo_sandbox_of(L);
     const dbo_sandbox_limits *limits = &box->limits;
     box->instructions += DBO_SANDBOX_HOOK_EVERY;
-    /* Nobody waits for an abandoned script; what its limits point to may be gone. */
-    bool abandoned = atomic_load(&box->abandoned);
-    bool cancelled = abandoned || (limits->cancelled && limits->cancelled(limits->cancelled_self));
+    bool cancelled = dbo_sandbox_is_cancelled(box);
     bool too_long = atomic_load(&box->overdue);
     if (!cancelled && !too_long && box->instructions <= limits->instructions)
         return;
@@ -96,6 +102,11 @@ static void on_count(lua_State *L, lua_Debug *ar)
                  ar->currentline, limits->instructions / 1000000);
     }
     dbo_sandbox_raise(L, &err);
+}
+
+void dbo_sandbox_look(lua_State *L)
+{
+    lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
 }
 
 /* string.rep with a bound on its result; the original is upvalue 1. Two empty strings are answered

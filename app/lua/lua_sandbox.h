@@ -71,8 +71,11 @@ dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_er
 /* ---- for C functions called from Lua ---- */
 
 /* What dbo computes on behalf of the script, between pause(true) and pause(false), is not charged
- * to the script's time; it must poll `cancelled` itself. */
+ * to the script's time; it must poll dbo_sandbox_is_cancelled itself, and when that has ended it
+ * have a look taken: at the limits, with the script's next instruction rather than soon. */
 void dbo_sandbox_pause(dbo_sandbox *box, bool paused);
+bool dbo_sandbox_is_cancelled(void *box);
+void dbo_sandbox_look(lua_State *L);
 
 /* Raises err as a Lua error; the message gets no place: see dbo_sandbox_raise_at. No return. */
 int dbo_sandbox_raise(lua_State *L, const dbo_error *err);

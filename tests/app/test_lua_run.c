@@ -172,19 +172,24 @@ static void mistakes_of_a_run_carry_the_line(void **state)
            "fine");
 }
 
+static atomic_int times_asked; /* by the script's thread and by the one that waits */
+
 static bool after_a_while(void *unused)
 {
-    static atomic_int calls; /* asked by the script's thread and by the one that waits */
     (void)unused;
-    return atomic_fetch_add(&calls, 1) > 3;
+    return atomic_fetch_add(&times_asked, 1) >= 3;
 }
 
+/* The run that is interrupted ends the script, pcall or not: it does not go round for ever, nor
+ * until somebody loses patience with it. */
 static void a_run_can_be_interrupted(void **state)
 {
     (void)state;
     dbo_error err =
         run(HEAD "while true do pcall(dbo.run, e, { layers = 512 }) end\n", after_a_while, NULL);
     assert_int_equal(err.status, DBO_CANCELLED);
+    assert_string_equal(err.message, FIRST "the script was interrupted");
+    assert_true(atomic_load(&times_asked) > 3 && atomic_load(&times_asked) < 12);
 }
 
 /* ---- dbo.load ---- */
