@@ -172,6 +172,11 @@ if(TARGET dbo AND DBO_FAULTS)
   set_tests_properties(no_faults PROPERTIES TIMEOUT ${dbo_test_timeout})
 endif()
 
+# That ./dev mutate finds what no test sees, in a tree of two functions.
+add_test(NAME mutate_selftest COMMAND sh tests/house/mutate_selftest.sh .
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(mutate_selftest PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+
 # What the documents show is what the program prints.
 if(TARGET dbo)
   add_test(NAME docs COMMAND sh tests/app/docs.sh check ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>

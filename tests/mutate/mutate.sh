@@ -18,7 +18,9 @@ jobs=${DBO_JOBS:-$(nproc 2>/dev/null || echo 2)}
 here=$source/tests/mutate
 mkdir -p "$work" && work=$(cd "$work" && pwd) || exit 2
 tree=$work/tree
-ulimit -S -v 8000000 2>/dev/null # what grows without end
+# What grows without end. A soft limit: some tests set their own.
+# shellcheck disable=SC3045 # where there is no -S, there is no limit
+ulimit -S -v 8000000 2>/dev/null
 
 die() {
     printf 'mutate: %s\n' "$*" >&2
@@ -28,13 +30,14 @@ die() {
 rm -rf "$tree" && mkdir -p "$tree" || exit 2
 (cd "$source" && git ls-files -z | xargs -0 tar cf - 2>/dev/null) | tar xf - -C "$tree" || exit 2
 cd "$tree" || exit 2
-version=$(find . -type f | LC_ALL=C sort | xargs cat | cksum | tr ' ' -)
+version=$(find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cat | cksum | tr ' ' -)
 
 # configure NAME FLAGS
 configure() {
-    cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON -DDBO_TEST_TIMEOUT=100 \
-        "-DCMAKE_C_FLAGS=-g0 $2" >"$work/$1.log" 2>&1 && cmake --build "$work/$1" -j "$jobs" >>"$work/$1.log" 2>&1 ||
-        die "the build failed: $work/$1.log"
+    {
+        cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON \
+            -DDBO_TEST_TIMEOUT=100 "-DCMAKE_C_FLAGS=-g0 $2" && cmake --build "$work/$1" -j "$jobs"
+    } >"$work/$1.log" 2>&1 || die "the build failed: $work/$1.log"
 }
 
 # Of each test: how long it takes, and which lines it runs.
@@ -51,14 +54,15 @@ look_at_tests() {
         start=$(date +%s%N)
         ctest --test-dir "$work/cov" -R "^$(printf '%s' "$name" | sed 's/[.+]/\\&/g')\$" >/dev/null 2>&1 </dev/null
         took=$((($(date +%s%N) - start) / 1000000))
-        (cd "$work/cov" && find . -name '*.gcda' | xargs -r gcov -t 2>/dev/null) |
+        (cd "$work/cov" && find . -name '*.gcda' -print0 | xargs -0 -r gcov -t 2>/dev/null) |
             awk -F: -v root="$tree/" -v took="$took" -v name="$name" '
                 $3 == "0" || $2 + 0 == 0 { if ($3 == "Source") file = $4; else if ($0 ~ /:Source:/) file = $NF
                     sub(".*" root, "", file); next }
-                $1 ~ /[0-9]/ { print file ":" $2 + 0 "\t" took "\t" name }' |
+                $1 ~ /[0-9]/ { print file ":" $2 + 0 "\t" took "\t" name }
+                $1 ~ /#####/ { print file ":" $2 + 0 "\t0\t-" } # code, for somebody else to run' |
             sort -u >"$work/lines/$(printf '%s' "$name" | tr '/:' '__')"
     done || exit 2
-    sort -k1,1 "$work"/lines/* >"$work/lines.txt"
+    sort -u "$work"/lines/* >"$work/lines.txt"
     echo "$version" >"$work/lines.version"
 }
 
@@ -88,6 +92,15 @@ find core sim lab app viz model -name '*.c' 2>/dev/null | grep -E -- "$pattern" 
 xargs awk -v seed="$seed" -f "$here/mutants.awk" <"$work/files" |
     awk -v seed="$seed" 'BEGIN { srand(seed) } { printf "%.9f\t%s\n", rand(), $0 }' | LC_ALL=C sort |
     cut -f2- >"$work/mutants.txt"
+
+# tests_for FILE LINE: those that run it, the quickest first. A line that is no code of its own, as
+# a table's row is, belongs to all that run its file.
+tests_for() {
+    awk -F '\t' -v at="$1:$2" -v file="$1:" '
+        $1 == at { known = 1; if ($3 != "-") print $2 "\t" $3 }
+        index($1, file) == 1 && $3 != "-" { of_file[$2 "\t" $3] }
+        END { if (!known) for (test in of_file) print test }' "$work/lines.txt" | sort -n | cut -f2
+}
 
 # build_for TESTS: their programs; those of the first mean that the change compiles.
 build_for() {
@@ -120,7 +133,7 @@ while IFS='	' read -r file line kind text; do
     cp "$file" "$work/original"
     awk -v at="$line" -v text="$(printf '%s' "$text" | sed 's/\\/\\\\/g')" 'NR == at { print text; next } { print }' \
         "$work/original" >"$file"
-    awk -F '\t' -v at="$file:$line" '$1 == at { print $2 "\t" $3 }' "$work/lines.txt" | sort -n | cut -f2 >"$work/tests"
+    tests_for "$file" "$line" >"$work/tests"
     verdict=$(try "$work/tests")
     cp "$work/original" "$file"
     was=$(printf '%s' "$original" | sed 's/^ *//') is=$(printf '%s' "$text" | sed 's/^ *//')

@@ -1,0 +1,76 @@
+#!/bin/sh
+# mutate_selftest.sh SOURCE_DIR: of a tiny tree, mutate.sh names the changes that its test cannot
+# see and no other, skips what is known to be equivalent, and fails for them.
+set -u
+source=$(cd "$1" && pwd)
+folder=$(mktemp -d) || exit 2
+trap 'rm -rf "$folder"' EXIT
+
+mkdir -p "$folder/tree/core" "$folder/tree/tests/mutate" && cd "$folder/tree" || exit 2
+cp "$source"/tests/mutate/mutate.sh "$source"/tests/mutate/mutants.awk tests/mutate
+cat >tests/mutate/equivalents.txt <<'END'
+# Of two equal numbers either is the larger.
+core/larger.c: return a > b ? a : b; => return a >= b ? a : b;
+END
+cat >core/larger.c <<'END'
+int larger(int a, int b);
+int unasked(int a);
+int weights(int i);
+
+int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+int unasked(int a)
+{
+    return a + 7;
+}
+
+int weights(int i)
+{
+    static const int table[] = {
+        10,
+        20,
+    };
+    return table[i];
+}
+END
+cat >core/main.c <<'END'
+int larger(int a, int b);
+int weights(int i);
+int main(void) { return larger(3, 4) + larger(9, 2) + weights(0) == 23 ? 0 : 1; }
+END
+cat >CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(tiny C)
+enable_testing()
+add_executable(test_larger core/larger.c core/main.c)
+add_custom_target(dbo DEPENDS test_larger)
+add_test(NAME larger COMMAND test_larger)
+END
+git init -q . && git add . || exit 2
+
+sh tests/mutate/mutate.sh . "$folder/work" 9 4 larger >"$folder/out" 2>"$folder/err" && {
+    echo "mutate.sh is content with:"
+    cat "$folder/out"
+    exit 1
+}
+failures=0
+# has PATTERN [COUNT]: as many lines of what it said are like that.
+has() {
+    if [ "$(cat "$folder/out" "$folder/err" | grep -cE -- "$1")" -ne "${2:-1}" ]; then
+        echo "not ${2:-1} times '$1'"
+        failures=$((failures + 1))
+    fi
+}
+has '^equivalent  core/larger.c:7$'
+has '^SURVIVED    core/larger.c:12 .*; 0 tests run it\)$'
+has '^SURVIVED    core/larger.c:19 .*; 1 tests run it\)$' # a row of a table: by who runs the file
+has '^  - 20,$'
+has '^  \+ 21,$'
+has '^SURVIVED' 2
+has '[0-9]/9  core/larger.c:18: killed by larger$'
+has '^1 of 3 killed \(33 %\), 1 equivalent, 0 more did not compile; seed 4$'
+[ "$failures" -eq 0 ] || cat "$folder/out" "$folder/err"
+[ "$failures" -eq 0 ]
