@@ -106,6 +106,45 @@ static void a_missing_floor_is_null(void **state)
     assert_int_equal(run("rm alone f"), 0);
 }
 
+/* A floor that says `text`; dbo stands beside it. */
+static int run_beside_floor(const char *text)
+{
+    char line[4800], script[200];
+    snprintf(script, sizeof script, "#!/bin/sh\n%s\n", text);
+    put_file("bench_des_floor", script);
+    snprintf(line, sizeof line,
+             "chmod +x bench_des_floor && cp '%s' beside && ./beside bench sim --ranks 5 --runs 3 "
+             "--json f; status=$?; rm -f beside bench_des_floor; exit $status",
+             DBO_PROGRAM);
+    return run(line);
+}
+
+/* Speeds are compared with the floor's median, its results with ours; and what it does not say is
+ * no result. */
+static void a_floor_is_believed_and_compared(void **state)
+{
+    (void)state;
+    assert_int_equal(run_beside_floor("test \"$*\" = 5 || exit 1\n" /* ranks */
+                                      "echo x >>n; set -- 0 7000 1000 3000; shift $(wc -l <n)\n"
+                                      "echo ranks=5 makespan_us=34006.000 ops_per_s=$1"),
+                     0);
+    assert_null(strstr(printed, "There is no floor"));
+    dbo_json *doc = read_json("f");
+    const json_t *row = json_array_get(json_object_get(dbo_json_tree(doc), "sim"), 0);
+    double own = json_number_value(json_object_get(row, "ops_per_s"));
+    double ratio = json_number_value(json_object_get(row, "floor_ratio"));
+    assert_true(own > 0 && ratio > own / 3000 * 0.999 && ratio < own / 3000 * 1.001);
+    dbo_json_destroy(doc);
+    assert_int_equal(run_beside_floor("echo makespan_us=34007.5 ops_per_s=9"), 1);
+    assert_non_null(strstr(complained, "5 ranks take 34006.000 us, by the floor's event loop "
+                                       "34007.500 us"));
+    assert_int_equal(run_beside_floor("echo makespan_us=34006"), 1);
+    assert_non_null(strstr(complained, "bench_des_floor printed no result"));
+    assert_int_equal(run_beside_floor("echo makespan_us= ops_per_s=9"), 1);
+    assert_non_null(strstr(complained, "bench_des_floor printed no result"));
+    assert_int_equal(run("rm -f n f"), 0);
+}
+
 /* One layer of transfers and c1, and a dependency that lets c1 of B wait for x0 of A. By hand: A c1
  * 0 to 5, x0 5 to 15.5; B c1 15.5 to 20.5, x0 20.5 to 31; then A x1 to 32 and B x1 to 33. */
 static void a_model_file_is_followed(void **state)
@@ -267,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_standard_model_is_exact),
         cmocka_unit_test(a_missing_floor_is_null),
+        cmocka_unit_test(a_floor_is_believed_and_compared),
         cmocka_unit_test(a_model_file_is_followed),
         cmocka_unit_test(hand_offs_have_their_keys),
         cmocka_unit_test(the_checker_is_measured),

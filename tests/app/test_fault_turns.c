@@ -39,6 +39,9 @@ static void one_rank_decides_alone(void **state)
                    "wait for the counts of dispatch of ubatch 1 (layer 0)");
     expect_everywhere("--fault vote-skip --set all2all_backend=deepep_low_latency", "deadlock",
                       "rank 1 posted dispatch of ubatch 1, rank 0 never did");
+    expect_everywhere("--fault vote-skip --set gpus_per_node=8", "deadlock",
+                      "rank 0 waits for the counts of dispatch of ubatch 0 (layer 1); ranks 1, 2, "
+                      "3, 4 and 3 more wait for the counts of dispatch of ubatch 1 (layer 0)");
     expect_everywhere("--fault vote-skip --set layers=1", "deadlock",
                       "rank 1 posted dispatch of ubatch 1, rank 0 never did");
 }

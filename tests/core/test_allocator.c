@@ -329,6 +329,37 @@ static void a_graph_keeps_its_blocks_to_itself(void **state)
     assert_int_equal(again, pool);
 }
 
+/* More pools than there is room for at first: none forgets its blocks, the freed number is next. */
+static void many_pools(void **state)
+{
+    enum { POOLS = 11 };
+    bench *b = *state;
+    dbo_pool pools[POOLS], again;
+    dbo_block *blocks[POOLS];
+    uint64_t at[POOLS];
+    for (uint32_t i = 0; i < POOLS; i++) {
+        assert_int_equal(dbo_allocator_create_pool(b->a, &pools[i], &b->err), DBO_OK);
+        assert_int_equal(pools[i], pools[0] + i);
+        assert_int_equal(dbo_allocator_enter_pool(b->a, pools[i], &b->err), DBO_OK);
+        blocks[i] = alloc(b, 0, 512 * (i + 1));
+        at[i] = dbo_block_address(blocks[i]);
+        give(b, blocks[i]);
+        dbo_allocator_leave_pool(b->a);
+    }
+    for (uint32_t i = POOLS; i-- > 0;) { /* each has its own block again */
+        assert_int_equal(dbo_allocator_enter_pool(b->a, pools[i], &b->err), DBO_OK);
+        blocks[i] = alloc(b, 0, 512 * (i + 1));
+        assert_int_equal(dbo_block_address(blocks[i]), at[i]);
+        give(b, blocks[i]);
+        dbo_allocator_leave_pool(b->a);
+    }
+    uint64_t held = b->fake.held_bytes;
+    assert_int_equal(dbo_allocator_release_pool(b->a, pools[7], &b->err), DBO_OK);
+    assert_int_equal(b->fake.held_bytes, held - 2 * MIB);
+    assert_int_equal(dbo_allocator_create_pool(b->a, &again, &b->err), DBO_OK);
+    assert_int_equal(again, pools[7]);
+}
+
 static void out_of_memory_waits_returns_and_tries_again(void **state)
 {
     bench *b = *state;
@@ -468,6 +499,7 @@ int main(void)
         TEST(all_users_must_be_done),
         TEST(only_the_oldest_of_a_stream_is_asked),
         TEST(a_capture_needs_a_pool),
+        TEST(many_pools),
         TEST(a_capture_puts_frees_off),
         TEST(a_graph_keeps_its_blocks_to_itself),
         TEST(out_of_memory_waits_returns_and_tries_again),
