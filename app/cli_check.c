@@ -39,30 +39,23 @@ static void say_left_out(const char *what, const char *why, dbo_strbuf *text)
 static void summarise(const check_arguments *arguments, const dbo_check_report *report,
                       dbo_strbuf *text)
 {
-    uint32_t speed = 0, count = report->findings.count;
     dbo_strbuf line;
     dbo_strbuf_init(&line);
-    for (uint32_t i = 0; i < count; i++)
-        speed += dbo_finding_is_speed(report->findings.items[i].kind);
     dbo_strbuf_printf(&line, "%s: ", arguments->script.path);
     if (report->status != DBO_OK)
-        dbo_strbuf_add(&line, "the run ended with an error");
-    else if (count == 0)
-        dbo_strbuf_add(&line, "nothing found");
+        dbo_strbuf_printf(&line, "the run ended with an error; %u order%s explored", report->orders,
+                          plural(report->orders));
     else
-        dbo_strbuf_printf(&line, "%u finding%s, %u of them about speed", count, plural(count),
-                          speed);
-    dbo_strbuf_printf(&line, "; %u order%s explored", report->orders, plural(report->orders));
+        dbo_findings_count(&report->findings, report->orders, &line);
     if (report->turns > 0)
         dbo_strbuf_printf(&line, ", and %u states of the hand-offs of threads", report->turns);
     if (report->rows > 0)
         dbo_strbuf_printf(&line, "; rows of %llu tokens computed with DBO and without",
                           (unsigned long long)report->rows);
-    dbo_strbuf_add(text, count > 0 ? "\n" : "");
-    dbo_wrap(text, "", dbo_strbuf_text(&line), dbo_cli_width());
+    dbo_strbuf_add(text, report->findings.count > 0 ? "\n" : "");
+    dbo_wrap_end(text, "", &line, dbo_cli_width());
     say_left_out("rows were not compared", report->no_rows, text);
     say_left_out("hand-offs of threads were not explored", report->no_turns, text);
-    dbo_strbuf_end(&line, text);
 }
 
 static dbo_status print_report(const dbo_cli *cli, const check_arguments *arguments,

@@ -53,18 +53,10 @@ dbo_status dbo_check_runs_one(void *self, const dbo_experiment *experiment, dbo_
 
 void dbo_check_runs_summary(const dbo_check_runs *runs, dbo_strbuf *out)
 {
-    uint32_t speed = 0, count = runs->findings.count;
     dbo_strbuf line;
     dbo_strbuf_init(&line);
-    for (uint32_t i = 0; i < count; i++)
-        speed += dbo_finding_is_speed(runs->findings.items[i].kind);
     dbo_strbuf_printf(&line, "%s: %u run%s of the script: ", runs->path, runs->count,
                       runs->count == 1 ? "" : "s");
-    if (count == 0)
-        dbo_strbuf_add(&line, "nothing found");
-    else
-        dbo_strbuf_printf(&line, "%u finding%s, %u of them about speed", count,
-                          count == 1 ? "" : "s", speed);
-    dbo_strbuf_printf(&line, "; %u order%s explored", runs->orders, runs->orders == 1 ? "" : "s");
+    dbo_findings_count(&runs->findings, runs->orders, &line);
     dbo_wrap_end(out, "", &line, runs->width);
 }

@@ -102,6 +102,17 @@ static sim_numeric *make_record(dbo_op_id id, const dbo_op_io *io)
     return n;
 }
 
+/* Hands out a record whose addresses are known. */
+static dbo_status give(sim_rank *rank, sim_numeric *n, sim_numeric **out)
+{
+    dbo_status status = find_storage(rank, n);
+    if (status == DBO_OK)
+        *out = n;
+    else
+        free(n);
+    return status;
+}
+
 dbo_status dbo_sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io *io,
                                   const uint64_t *addresses, sim_numeric **out)
 {
@@ -110,12 +121,7 @@ dbo_status dbo_sim_numeric_create(sim_rank *rank, dbo_op_id id, const dbo_op_io 
         return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
     for (uint32_t i = 0; i < io->num_reads + io->num_writes && addresses; i++)
         n->addresses[i] = addresses[n->io.reads[i].buffer]; /* the writes follow */
-    dbo_status status = find_storage(rank, n);
-    if (status == DBO_OK)
-        *out = n;
-    else
-        free(n);
-    return status;
+    return give(rank, n, out);
 }
 
 dbo_status dbo_sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_op_id id,
@@ -126,12 +132,7 @@ dbo_status dbo_sim_numeric_repeat(sim_rank *rank, const sim_numeric *node, dbo_o
         return dbo_sim_refuse(rank, DBO_NO_MEMORY, "out of memory for an op's rows");
     memcpy(n->addresses, node->addresses,
            (node->io.num_reads + node->io.num_writes) * sizeof *n->addresses);
-    dbo_status status = find_storage(rank, n);
-    if (status == DBO_OK)
-        *out = n;
-    else
-        free(n);
-    return status;
+    return give(rank, n, out);
 }
 
 void dbo_sim_numeric_start(sim_numeric *n)

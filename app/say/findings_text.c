@@ -37,6 +37,19 @@ void dbo_findings_text(const dbo_findings *findings, uint32_t width, dbo_strbuf 
                           findings->left_out == 1 ? "" : "s");
 }
 
+void dbo_findings_count(const dbo_findings *findings, uint32_t orders, dbo_strbuf *out)
+{
+    uint32_t speed = 0, count = findings->count;
+    for (uint32_t i = 0; i < count; i++)
+        speed += dbo_finding_is_speed(findings->items[i].kind);
+    if (count == 0)
+        dbo_strbuf_add(out, "nothing found");
+    else
+        dbo_strbuf_printf(out, "%u finding%s, %u of them about speed", count, count == 1 ? "" : "s",
+                          speed);
+    dbo_strbuf_printf(out, "; %u order%s explored", orders, orders == 1 ? "" : "s");
+}
+
 dbo_status dbo_findings_write(const dbo_findings *findings, const dbo_findings_scope *scope,
                               dbo_output *output, dbo_error *err)
 {

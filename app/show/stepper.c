@@ -61,11 +61,6 @@ static bool find_step(stepper *s)
     return found;
 }
 
-static dbo_status add_turn(stepper *s, const turn *one, dbo_error *err)
-{
-    return DBO_VEC_PUSH(&s->turns, *one) == DBO_OK ? DBO_OK : dbo_fail_memory(err, "the turns");
-}
-
 static dbo_status find_turns(stepper *s, dbo_error *err)
 {
     for (uint64_t i = 0; i < s->trace->num_marks; i++) {
@@ -77,7 +72,8 @@ static dbo_status find_turns(stepper *s, dbo_error *err)
         if (mark->ubatch == DBO_MARK_MAIN)
             continue; /* the runner again: all ubatches have ended */
         const turn one = {.first_mark = i, .end_mark = UINT64_MAX, .ubatch = mark->ubatch};
-        DBO_TRY(add_turn(s, &one, err));
+        if (DBO_VEC_PUSH(&s->turns, one) != DBO_OK)
+            return dbo_fail_memory(err, "the turns");
         if (mark->ubatch >= s->num_ubatches)
             s->num_ubatches = mark->ubatch + 1u;
     }

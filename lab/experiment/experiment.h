@@ -102,12 +102,6 @@ typedef struct dbo_experiment {
 void dbo_experiment_init(dbo_experiment *experiment);
 void dbo_experiment_fini(dbo_experiment *experiment); /* of a zeroed one is fine */
 
-/* The run with DBO misbehaves as `text` says (faults.h); "none": it does not. */
-dbo_status dbo_experiment_set_fault(dbo_experiment *experiment, const char *text, dbo_error *err);
-
-/* Splits with this schedule; holds it. NULL: with the built-in one that config.schedule names. */
-void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule);
-
 /* Sets one key: the experiment's own, its config's, a group of the config's. A batch is what
  * dbo.decode and its like made, costs what dbo.fixed made; another table changes single keys of
  * what there is, as it does for model and hardware. A `base` among their fields is passed over: who

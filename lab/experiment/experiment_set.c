@@ -145,28 +145,24 @@ static dbo_status set_before(dbo_experiment *e, const dbo_value *value, dbo_erro
 
 /* ---- fault, schedule, sizes ---- */
 
-dbo_status dbo_experiment_set_fault(dbo_experiment *experiment, const char *text, dbo_error *err)
-{
-    experiment->has_fault = strcmp(text, "none") != 0;
-    return experiment->has_fault ? dbo_fault_parse(&experiment->fault, text, err) : DBO_OK;
-}
-
+/* "none": the run with DBO has none. */
 static dbo_status set_fault(dbo_experiment *e, const dbo_value *value, dbo_error *err)
 {
     const char *text = dbo_value_text(value);
     if (!text)
         return dbo_value_mismatch("fault", "the name of a fault", value, err);
-    return dbo_experiment_set_fault(e, text, err);
+    e->has_fault = strcmp(text, "none") != 0;
+    return e->has_fault ? dbo_fault_parse(&e->fault, text, err) : DBO_OK;
 }
 
-void dbo_experiment_set_schedule(dbo_experiment *experiment, dbo_template *schedule)
+/* Holds it; NULL: the built-in one that config.schedule names. */
+static void set_schedule(dbo_experiment *e, dbo_template *schedule)
 {
-    dbo_template *before = experiment->schedule;
-    experiment->schedule = dbo_template_retain(schedule);
+    dbo_template *before = e->schedule;
+    e->schedule = dbo_template_retain(schedule);
     dbo_template_release(before);
     if (schedule)
-        snprintf(experiment->config.schedule, sizeof experiment->config.schedule, "%s",
-                 schedule->name);
+        snprintf(e->config.schedule, sizeof e->config.schedule, "%s", schedule->name);
 }
 
 static dbo_status set_sizes(dbo_experiment *e, const dbo_value *value, dbo_error *err)
@@ -271,7 +267,7 @@ static dbo_status set_config(dbo_experiment *e, const char *key, const dbo_value
         bool is_own = value->made_by && strcmp(value->made_by, "dbo.schedule") == 0;
         if (!is_own && !dbo_value_text(value))
             return dbo_value_mismatch(key, "a name or what dbo.schedule {} gives", value, err);
-        dbo_experiment_set_schedule(e, is_own ? value->object : NULL);
+        set_schedule(e, is_own ? value->object : NULL);
         if (is_own)
             return DBO_OK;
     }
