@@ -6,16 +6,14 @@
  * a rank's seam, rewritten programs, a machine that is set up wrongly. A row of DBO_FAULT_MAP and a
  * dbo_fault_kind of that name, beside the functions that it installs, are a fault.
  *
- *     dbo_fault given, fault;
+ *     dbo_fault given, own;
  *     DBO_TRY(dbo_fault_parse(&given, "late-rank:rank=1,us=200", err));
- *     fault = given;                                       each run has one of its own
- *     dbo_fault_set_up(&fault, &config, &hardware);        the machine, before it is opened
- *     deployment.rules = &fault.rules;
- *     deployment.rules_self = &fault;
- *     DBO_TRY(dbo_fault_attach(&fault, rank, &seam, err)); each rank's, before dbo_rank_init
+ *     dbo_fault *fault = dbo_fault_begin(&own, &given, &deployment);  each run has one of its own
+ *     dbo_fault_set_up(fault, &config, &hardware);        the machine, before it is opened
+ *     DBO_TRY(dbo_fault_attach(fault, rank, &seam, err)); each rank's, before dbo_rank_init
  *     ... run ...
- *     if (fault.reached == 0) it made no difference: the run cannot reach it
- *     dbo_fault_end(&fault);                               after the ranks' dbo_rank_fini
+ *     if (fault->reached == 0) it made no difference: the run cannot reach it
+ *     dbo_fault_end(fault);                               after the ranks' dbo_rank_fini
  *
  * A run without a fault does none of this. In a build without faults (DBO_FAULTS=OFF) none of
  * them is linked, and dbo_fault_parse says so (lab/no_faults.c). What checks a run does not get to
@@ -26,6 +24,7 @@
 
 #include "core/base/vec.h"
 #include "core/seam/tap.h"
+#include "core/step/deployment.h"
 #include "core/step/step_rules.h"
 #include "sim/hardware.h"
 
@@ -152,6 +151,17 @@ dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err);
 
 /* ---- a run's; `fault` NULL: it has none ---- */
 
+/* The run's own copy of a fault, in *own, whose rules the deployment gets. */
+static inline dbo_fault *dbo_fault_begin(dbo_fault *own, const dbo_fault *given,
+                                         dbo_deployment *deployment)
+{
+    if (!given)
+        return NULL;
+    *own = *given;
+    deployment->rules = &own->rules;
+    deployment->rules_self = own;
+    return own;
+}
 /* Installs the hooks of a dbo_fault around the seam of a rank, a checked one (dbo_seam_check); fits
  * a dbo_attachment (lab/world/world.h). */
 dbo_status dbo_fault_attach(void *fault, uint32_t rank, dbo_seam *seam, dbo_error *err);

@@ -192,12 +192,7 @@ static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowe
                          .rocm = job->hardware && job->hardware->platform == DBO_PLATFORM_ROCM};
     if (job->fixed)
         w.deployment.model = NULL;
-    if (job->fault && with_dbo) {
-        w.own_fault = *job->fault;
-        w.fault = &w.own_fault;
-        w.deployment.rules = &w.fault->rules;
-        w.deployment.rules_self = w.fault;
-    }
+    w.fault = dbo_fault_begin(&w.own_fault, with_dbo ? job->fault : NULL, &w.deployment);
     w.numerics = calloc(num_ranks, sizeof *w.numerics);
     out->parts = calloc((size_t)job->num_steps * num_ranks, sizeof *out->parts);
     dbo_status status =

@@ -43,15 +43,6 @@ static int64_t exchange_ns(const simulation *s)
     return 2 * hops * EXCHANGE_HOP_NS;
 }
 
-static void install_fault(simulation *s)
-{
-    s->own_fault = s->experiment->fault;
-    s->fault = &s->own_fault;
-    s->deployment.rules = &s->fault->rules;
-    s->deployment.rules_self = s->fault;
-    dbo_fault_set_up(s->fault, &s->config, &s->hardware);
-}
-
 /* An op that no cost is given for does not exist, rather than take no time. A0, where a layer
  * begins, and the transfers are always there; so is everything where data is looked at. */
 static void leave_out_free_ops(dbo_layer_costs *costs)
@@ -98,7 +89,8 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .log = s->options->log,
     };
     if (with_dbo && experiment->has_fault)
-        install_fault(s);
+        s->fault = dbo_fault_begin(&s->own_fault, &experiment->fault, &s->deployment);
+    dbo_fault_set_up(s->fault, &s->config, &s->hardware);
 }
 
 /* ---- the run ---- */
