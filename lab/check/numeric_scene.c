@@ -80,12 +80,13 @@ static dbo_status allot(allotment *a, int32_t **out, dbo_error *err)
         for (int32_t b = 0; b < q->num_blocks && q->blocks; b++)
             named = (uint64_t)q->blocks[b] > named ? (uint64_t)q->blocks[b] : named;
     }
-    uint64_t most = DBO_SCENE_MAX_CONTEXT / a->num_ranks;
-    if (count * a->block_size > most || named * a->block_size > most)
-        return dbo_fail(err, DBO_LIMIT, "Compute with shorter contexts, or fewer ranks.",
-                        "the requests of each of %u ranks have %llu blocks of %u tokens: too many "
-                        "to compute",
-                        a->num_ranks, (unsigned long long)count, a->block_size);
+    uint64_t needed = count > named ? count : named; /* of the cache, whose last block is named */
+    if (needed * a->block_size > DBO_SCENE_MAX_CONTEXT / a->num_ranks)
+        return dbo_fail(err, DBO_LIMIT,
+                        "Compute with shorter contexts, smaller numbers of blocks, or fewer ranks.",
+                        "the requests of each of %u ranks need a cache of %llu blocks of %u "
+                        "tokens: too large to compute",
+                        a->num_ranks, (unsigned long long)needed, a->block_size);
     int32_t *blocks = malloc((count + 1) * sizeof *blocks);
     if (!blocks)
         return dbo_fail_memory(err, "the blocks of requests");

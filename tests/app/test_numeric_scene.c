@@ -189,11 +189,15 @@ static void defects_are_placed(void **state)
 
 /* ---- what is refused ---- */
 
-static void must_refuse(const char *const *sets, dbo_status status, const char *part)
+/* `block` (NULL: none): the one that the first request names. */
+static void must_refuse(const char *const *sets, const int32_t *block, dbo_status status,
+                        const char *part)
 {
     loaded *l = calloc(1, sizeof *l);
     dbo_error err = {0};
     load(l, WORKLOADS "deepseek-v3-decode.lua", sets);
+    l->experiment.batch.lists[0].requests[0].blocks = block;
+    l->experiment.batch.lists[0].requests[0].num_blocks = block != NULL;
     assert_int_equal(dbo_numeric_scene_init(&l->scene, &l->experiment, 2, &err), status);
     if (!strstr(err.message, part))
         fail_msg("'%s' lacks '%s'", err.message, part);
@@ -209,9 +213,15 @@ static void too_large_to_compute(void **state)
                                                  "data_parallel_size=2"};
     static const char *const apart[MAX_SETS] = {"nodes=1", "gpus_per_node=4",
                                                 "data_parallel_size=2", "tensor_parallel_size=2"};
-    must_refuse(nothing, DBO_LIMIT, "16384 tokens on 128 ranks is too large");
-    must_refuse(narrow, DBO_LIMIT, "too many to compute");
-    must_refuse(apart, DBO_UNSUPPORTED, "TP is larger than 1");
+    static const char *const small[MAX_SETS] = {"nodes=1", "gpus_per_node=2",
+                                                "data_parallel_size=2", "batch.num_tokens=5",
+                                                "batch.context_len=9"};
+    static const int32_t far = 1000003;
+    must_refuse(nothing, NULL, DBO_LIMIT, "16384 tokens on 128 ranks is too large");
+    must_refuse(narrow, NULL, DBO_LIMIT,
+                "each of 2 ranks need a cache of 32896 blocks of 16 tokens");
+    must_refuse(small, &far, DBO_LIMIT, "a cache of 1000003 blocks of 16 tokens: too large");
+    must_refuse(apart, NULL, DBO_UNSUPPORTED, "TP is larger than 1");
 }
 
 int main(void)
