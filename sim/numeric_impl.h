@@ -1,7 +1,7 @@
 /* numeric_impl.h: memory of simulated ranks, and ops and transfers that really compute.
  *
  * A sim_numeric is the record of an op or of one rank's side of a transfer: where its inputs and
- * outputs are, and private copies of some. It belongs to who made it until it is queued.
+ * outputs are, and private copies of some. It belongs to whoever made it until it is queued.
  *
  *     DBO_TRY(dbo_sim_numeric_create(rank, id, io, addresses, &numeric));
  *     dbo_sim_numeric_start(numeric);          // an op: reads its inputs, at its virtual start

@@ -59,8 +59,8 @@ void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out);
 
 /* Runs main(arg, i) on every simulated rank until all have returned and every stream is empty. The
  * first failure of any rank stops all and comes back, prefixed with the rank. When nothing can move
- * any more: DBO_DEADLOCK, with who waits for what. May be called again unless it has failed: hosts
- * then begin no earlier than dbo_sim_now_ns. */
+ * any more: DBO_DEADLOCK, saying who waits for what. May be called again unless it has failed:
+ * hosts then begin no earlier than dbo_sim_now_ns. */
 dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *err);
 
 /* The rank's host does nothing for `ns` from now on: it is late. Before or during a run. */

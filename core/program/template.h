@@ -75,9 +75,9 @@ bool dbo_template_equal(const dbo_template *a, const dbo_template *b, uint32_t *
  * dbo_op_text, trace/findings.h). */
 void dbo_template_op_text(const void *self, dbo_op_id id, char *out, size_t size);
 
-/* The schedule's `build`, for who has no dbo_schedule: self is the template. With options->io ops
- * and transfers that have no accesses of their own have those of the built-in schedules, and the
- * tensors are the rank's for good (template_io.c). */
+/* The schedule's `build`, for whoever has no dbo_schedule: self is the template. With options->io
+ * ops and transfers that have no accesses of their own have those of the built-in schedules, and
+ * the tensors are the rank's for good (template_io.c). */
 dbo_status dbo_template_build(const void *self, const dbo_layer_costs *costs,
                               const dbo_build_options *options, dbo_program *out, dbo_error *err);
 

@@ -1,4 +1,4 @@
-/* template_io.c: what the ops of a written schedule touch, for who checks it (template.h).
+/* template_io.c: what the ops of a written schedule touch, for whoever checks it (template.h).
  *
  * A script names ops; what these hand on to each other is the layer's, so a program gets the
  * tensors of the built-in schedules, by their numbers and names, and accesses from their table

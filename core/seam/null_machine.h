@@ -6,8 +6,8 @@
  *     dbo_null_machine machine = {.caps = {.max_in_flight = 2}};
  *     dbo_null_machine_seam(&machine, &seam);
  *
- * Who wants to do something in a call has this machine as the first member of one of its own, and
- * slots of its own in copies of the tables; all slots get that machine as self:
+ * Whoever wants to do something in a call has this machine as the first member of one of its own,
+ * and slots of its own in copies of the tables; all slots get that machine as self:
  *
  *     dbo_device_ops device = *seam.device;
  *     device.launch = my_launch;

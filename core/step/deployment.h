@@ -28,7 +28,7 @@ typedef struct dbo_deployment {
     const dbo_ref_limits *numbers; /* tensors are real ones, of the reference (numeric.h), and ops
                                     * say what they touch; NULL: costs only */
     bool rocm;
-    bool io;                     /* ops and transfers say what they touch, for who checks the run */
+    bool io; /* ops and transfers say what they touch, for whoever checks the run */
     const dbo_step_rules *rules; /* what an engine decides (step_rules.h); NULL: as it does */
     void *rules_self;            /* of the rules' slots, in which alone anything may change */
     const dbo_log *log;          /* what each step decides, at level debug; NULL: silent */

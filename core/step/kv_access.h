@@ -1,4 +1,4 @@
-/* kv_access.h: which tokens of the KV cache a step's attention writes and reads, for who checks it.
+/* kv_access.h: the tokens of the KV cache that a step's attention writes and reads, for checks.
  *
  * In a layer A0 writes the keys and values of an ubatch's new tokens, A1 reads those of its
  * requests from the first token to the last one that the ubatch knows. What is read and written

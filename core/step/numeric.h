@@ -43,7 +43,7 @@ const float *dbo_numeric_row(const dbo_numeric *numeric, uint32_t token);
 const float *dbo_numeric_note(const dbo_numeric *numeric, uint32_t layer, uint32_t token);
 
 /* METADATA of an ubatch of the step that is being prepared or has run (ref_model.h says what is
- * where), for who looks at it or breaks it. NULL before the first step. */
+ * where), for whoever looks at it or breaks it. NULL before the first step. */
 int32_t *dbo_numeric_metadata(const dbo_runner *runner, uint32_t ubatch);
 
 /* The token of a request at a position: below `vocab`. */

@@ -141,7 +141,8 @@ static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t st
                                      err);
 }
 
-/* The programs of the cut; for who checks them, with the blocks of the KV cache that they touch. */
+/* The programs of the cut; for whoever checks them, with the blocks of the KV cache that they
+ * touch. */
 static dbo_status build_plan(const dbo_runner *runner, const dbo_cut *cut,
                              const dbo_request *requests, dbo_plan *plan, dbo_error *err)
 {

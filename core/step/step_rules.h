@@ -1,8 +1,8 @@
 /* step_rules.h: what an engine decides in a step, a slot a decision.
  *
- * The defaults are the engine: it calls them through this table, like any others. Who wants another
- * engine gives the deployment a table of its own, with the defaults in the slots that it leaves as
- * they are; a slot may call the default, too.
+ * The defaults are the engine: it calls them through this table, like any others. Whoever wants
+ * another engine gives the deployment a table of its own, with the defaults in the slots that it
+ * leaves as they are; a slot may call the default, too.
  *
  *     static void never_split(void *self, const dbo_rank_step *step, dbo_vote_result *out)
  *     {

@@ -298,7 +298,7 @@ static _Noreturn void run(dbo_fiber *self)
 
 #if defined(DBO_FIBER_FCONTEXT)
 
-/* What a jump carries: who left, and who was entered. It lies on the stack of who left. */
+/* What a jump carries: who left, and who was entered. It lies on the stack that was left. */
 typedef struct passage {
     dbo_fiber *from;
     dbo_fiber *to;

@@ -81,8 +81,8 @@ typedef struct dbo_experiment {
     dbo_fault fault;        /* that the run with DBO has */
     dbo_template *schedule; /* of a script, held; NULL: config.schedule names a built-in one */
     bool check_memory;      /* refuse what does not fit into the GPUs (footprint.h) */
-    /* Who speaks: 0 a script; each later way to say settings has a turn of its own. Who comes later
-     * overrides; who contradicts himself is refused. */
+    /* Who speaks: 0 a script; each later way to say settings has a turn of its own. What is
+     * said later overrides; a contradiction within a turn is refused. */
     uint32_t turn;
     struct {
         uint32_t in;           /* turn + 1; 0: nobody has said it */

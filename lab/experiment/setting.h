@@ -8,7 +8,7 @@
  *     DBO_TRY(dbo_settings_set(&table, &hardware, &values, err));     // a table of them
  *
  * Sentences: "unknown key 'smz' in the hardware, did you mean 'sms'?", "sms must be an integer, got
- * string \"16\"", "sms is 0; it must be from 1 to 4096"; the error's key says which. Who knows
+ * string \"16\"", "sms is 0; it must be from 1 to 4096"; the error's key says which. Whoever knows
  * where the value was written puts that before the sentence. No state, no allocation.
  */
 #ifndef DBO_LAB_SETTING_H

@@ -38,7 +38,7 @@ typedef struct dbo_value {
     dbo_value_kind kind;
     uint32_t count;      /* LIST, TABLE */
     const char *made_by; /* TABLE, OTHER: what gave it, "dbo.decode"; NULL: nobody known */
-    const char *word;    /* the text that it was read from, for who takes texts; or NULL */
+    const char *word;    /* the text that it was read from, for whoever takes texts; or NULL */
     union {
         bool boolean;
         int64_t integer;
@@ -47,7 +47,7 @@ typedef struct dbo_value {
         const struct dbo_value *list; /* (count) */
         const dbo_member *table;      /* (count) by name; those without one come first */
     };
-    void *object; /* OTHER: borrowed from who made it */
+    void *object; /* OTHER: borrowed from its maker */
 } dbo_value;
 
 struct dbo_member {

@@ -112,7 +112,7 @@ const dbo_fault_kind dbo_fault_ll_all_sms = {.set_up = give_ll_all};
 
 #define MAX_LATE_US 1000000u
 
-/* Who makes a rank late counts that it has. */
+/* Whoever makes a rank late counts that it has. */
 const dbo_fault_kind dbo_fault_late_rank = {
     .settings = {{"rank", offsetof(dbo_fault, rank), DBO_MAX_RANKS - 1, 1},
                  {"us", offsetof(dbo_fault, late_us), MAX_LATE_US, 200}},

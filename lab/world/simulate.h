@@ -26,7 +26,7 @@ typedef struct dbo_simulate_options {
     bool (*cancelled)(void *arg); /* or NULL */
     void *cancelled_arg;
     const dbo_log *log; /* of the run with DBO; NULL: silent */
-    /* ---- of the run with DBO, for who checks it ---- */
+    /* ---- of the run with DBO, for whoever checks it ---- */
     bool io; /* ops and transfers say what they touch */
     /* Sees the seam of each simulated rank before it is used, and may wrap it; or NULL. */
     dbo_status (*attach)(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err);

@@ -44,7 +44,7 @@ static dbo_status one_edge(rig *r, dbo_event edge, dbo_event never, dbo_error *e
     return DBO_OK;
 }
 
-/* A second record takes the event over; a third one comes too late for who waits already. */
+/* A second record takes the event over; a third one comes too late for whoever waits already. */
 static dbo_status rebound(rig *r, dbo_event edge, dbo_error *err)
 {
     DBO_TRY(rig_mix(r, r->compute, A, RIG_NO_SOURCE, 7, 1, RIG_MS(5), err));

@@ -2,7 +2,7 @@
  *
  * Plays a program's turns, and then runs its device in every order of completion that is possible:
  * streams are FIFO, waits hold, transfers may bring their rows at any time between post and finish,
- * the host may be as slow as it likes. Every value is the name of who wrote it. A program is
+ * the host may be as slow as it likes. Every value is the name of its writer. A program is
  * harmful if
  *   - a read, or the end, finds different values in two orders;
  *   - a read finds what nobody has written, or memory that is not the buffer's;

@@ -1,8 +1,8 @@
 /* padding.h: a step without the rows of padding that it has sent. Private to core/check/.
  *
- * A dispatch says how many rows a rank sends for an ubatch; who asks says how many tokens are real.
- * Padding stands behind them, so the last ubatches have it. Transfers, and what works on routed
- * rows, have then less to do: how much less is the machine's to say.
+ * A dispatch says how many rows a rank sends for an ubatch; whoever asks says how many tokens are
+ * real. Padding stands behind them, so the last ubatches have it. Transfers, and what works on
+ * routed rows, have then less to do: how much less is the machine's to say.
  *
  *     if (dbo_padding_leave_out(&course, about, &padding))   // the course is one without it now
  *         DBO_TRY(dbo_course_play(&course, &(dbo_play_rules){0}, rank, &played, err));
