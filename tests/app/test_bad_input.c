@@ -19,7 +19,7 @@ static void settings_that_clash(void **state)
         const char *sets, *words;
     } cases[] = {
         {"dbo_decode_token_threshold=1", "fewer tokens than its 2 ubatches would be split"},
-        {"dbo_prefill_token_threshold=0", "dbo_prefill_token_threshold is 0"},
+        {"dbo_prefill_token_threshold=0", "is 0, so a step with fewer tokens than its 2 ubatches"},
         {"enable_dbo=false --set ubatch_size=4 --set dbo_decode_token_threshold=3",
          "fewer tokens than its 4 ubatches"},
         {"enable_dbo=false --set ubatch_size=17", "more than the 16 ubatches"},
@@ -30,18 +30,21 @@ static void settings_that_clash(void **state)
         {"dbo_comm_sms=4000 --set all2all_backend=deepep_high_throughput",
          "dbo_comm_sms is 4000, the GPU has 132 SMs"},
         {"dbo_comm_sms=-2", "dbo_comm_sms is -2; it must be from 0"},
-        {"all2all_backend=deepep_low_latancy", "deepep_low_latency"},
-        {"all2all_backend=pplx", "pplx"},
+        {"all2all_backend=deepep_low_latancy",
+         "must be one of \"deepep_low_latency\", \"deepep_high_throughput\", \"nixl_ep\", got"},
+        {"all2all_backend=pplx", "pplx has no dispatch and combine that a second ubatch could"},
         {"schedule=mlp_shared_overlab", "did you mean 'mlp_shared_overlap'?"},
         {"schedule=seed-prose-ht", "schedule seed-prose-ht is for high throughput only"},
-        {"rules=v2", "rules"},
-        {"executor=threads", "executor"},
-        {"cudagraph_mode=FULLEST", "cudagraph_mode"},
-        {"cudagraph_capture_sizes=8,x", "cudagraph_capture_sizes"},
+        {"rules=v2", "rules must be one of \"seed\", \"v1\", got string \"v2\""},
+        {"executor=threads", "executor must be one of \"fiber\", \"thread\", got string"},
+        {"cudagraph_mode=FULLEST",
+         "cudagraph_mode must be one of \"NONE\", \"PIECEWISE\", \"FULL\","},
+        {"cudagraph_capture_sizes=8,x",
+         "cudagraph_capture_sizes[1] must be an integer, got string \"x\""},
         {"tensor_parallel_size=2 --set enable_expert_parallel=false",
          "experts that are themselves cut into pieces are not modelled"},
-        {"hardware=H801", "H801"},
-        {"model=deepseek-v4", "deepseek-v4"},
+        {"hardware=H801", "unknown hardware 'H801', did you mean 'H800'?"},
+        {"model=deepseek-v4", "unknown model 'deepseek-v4', did you mean 'deepseek-v3'?"},
         {"batch.num_tokens=-1", "num_tokens is -1"},
         {"batch.num_tokens=1,2,3", "num_tokens has 3 values"},
     };
@@ -51,7 +54,8 @@ static void settings_that_clash(void **state)
         expect_sentence(line, 1, cases[i].words);
         assert_string_equal(printed, "");
     }
-    expect_sentence("VLLM_DBO_COMM_SMS=x dbo run t.lua", 1, "VLLM_DBO_COMM_SMS: ");
+    expect_sentence("VLLM_DBO_COMM_SMS=x dbo run t.lua", 1,
+                    "VLLM_DBO_COMM_SMS: dbo_comm_sms must be an integer, got string \"x\"");
 }
 
 /* Given durations are of a machine without SMs: there are none to take. */

@@ -16,8 +16,6 @@
 #include "core/base/prng.h"
 #include "tests/support/sim_world.h"
 
-#include <stdio.h>
-
 #define REF_RANKS   4u
 #define REF_STREAMS 4u
 #define REF_EVENTS  5u
@@ -340,6 +338,7 @@ static void generate(ref_program *p, uint64_t seed, uint32_t depth)
 
 typedef struct counted {
     uint32_t programs, ops;
+    uint32_t answers[2]; /* of queries: not done, done */
 } counted;
 
 static dbo_status act(ref_program *p, ref_rank *rank, const dbo_seam *seam, const ref_step *step)
@@ -435,6 +434,8 @@ static void one_program(uint64_t seed, dbo_context_kind contexts, counted *c)
     sim_world_must_run(&w, follow, &simulated);
     compare(&p, &w);
     for (uint32_t r = 0; r < p.num_ranks; r++) {
+        for (uint32_t i = 0; i < p.ranks[r].num_queries; i++)
+            c->answers[p.ranks[r].queries[i]]++;
         assert_int_equal(simulated.ranks[r].num_queries, p.ranks[r].num_queries);
         assert_memory_equal(simulated.ranks[r].queries, p.ranks[r].queries, p.ranks[r].num_queries);
     }
@@ -449,7 +450,9 @@ static void random_programs(void **state)
     counted c = {0};
     for (uint64_t seed = 0; seed < 3000; seed++)
         one_program(seed, DBO_CONTEXT_FIBER, &c);
-    printf("streams: %u random programs, %u spans equal to the reference\n", c.programs, c.ops);
+    assert_int_equal(c.programs, 3000);
+    assert_true(c.ops > 200000);
+    assert_true(c.answers[false] > 5000 && c.answers[true] > 30000);
 }
 
 static void random_programs_on_threads(void **state)
@@ -458,6 +461,8 @@ static void random_programs_on_threads(void **state)
     counted c = {0};
     for (uint64_t seed = 0; seed < 60; seed++)
         one_program(seed, DBO_CONTEXT_THREAD, &c);
+    assert_true(c.ops > 4000);
+    assert_true(c.answers[false] > 100 && c.answers[true] > 600);
 }
 
 int main(void)
