@@ -72,17 +72,58 @@ static void an_event_is_taken_late(void **state)
     expect_line(text, "late-event               482 ");
 }
 
+/* Rows of numbers in what a script prints, from its table's first; at most 16 of 6 columns. */
+static uint32_t read_rows(const char *text, double (*rows)[6])
+{
+    uint32_t count = 0;
+    for (const char *line = text; *line && count < 16; line++) {
+        double *r = rows[count];
+        count +=
+            sscanf(line, "%lf %lf %lf %lf %lf %lf", &r[0], &r[1], &r[2], &r[3], &r[4], &r[5]) >= 5;
+        line = strchr(line, '\n');
+        if (!line)
+            break;
+    }
+    assert_true(count >= 5);
+    return count;
+}
+
+/* The number that follows the words. */
+static double number_after(const char *text, const char *words)
+{
+    expect_line(text, words);
+    return strtod(strstr(text, words) + strlen(words), NULL);
+}
+
+/* What a sweep advises is what its own table says. */
 static void sweeps_conclude(void **state)
 {
     (void)state;
     static const char *const few_layers[] = {"layers=8"};
     char text[8192];
+    double rows[16][6];
     run_whatif("threshold", few_layers, 1, text, sizeof text);
-    expect_line(text, "tokens a rank on: set dbo_decode_token_threshold = ");
+    uint32_t count = read_rows(text, rows), first = count;
+    while (first > 0 && rows[first - 1][3] > 1)
+        first--;
+    assert_true(first > 0 && first < count); /* small steps lose, large ones gain */
+    assert_true(number_after(text, "DBO pays from ") == rows[first][0]);
+    assert_true(number_after(text, "dbo_decode_token_threshold = ") == rows[first][0]);
+
     run_whatif("comm-sms", few_layers, 1, text, sizeof text);
-    expect_line(text, "SMs for transfers: set dbo_comm_sms = ");
+    count = read_rows(text, rows);
+    for (uint32_t i = first = 0; i < count; i++)
+        if (rows[i][1] < rows[first][1]) /* the shortest layer */
+            first = i;
+    assert_true(first > 0 && first + 1 < count);
+    assert_true(number_after(text, "SMs for transfers: set dbo_comm_sms = ") == rows[first][0]);
+
     run_whatif("ep-size", few_layers, 1, text, sizeof text);
-    expect_line(text, "Most tokens/s a GPU come from EP ");
+    count = read_rows(text, rows);
+    for (uint32_t i = first = 0; i < count; i++)
+        if (rows[i][5] > rows[first][5])
+            first = i;
+    assert_true(number_after(text, "Most tokens/s a GPU come from EP ") == rows[first][0]);
 }
 
 int main(void)
