@@ -13,9 +13,12 @@ cat >tests/mutate/equivalents.txt <<'END'
 core/larger.c: return a > b ? a : b; => return a >= b ? a : b;
 END
 cat >core/larger.c <<'END'
+#include <stdlib.h>
+#include <string.h>
 int larger(int a, int b);
 int unasked(int a);
 int weights(int i);
+int kept(void);
 
 int larger(int a, int b)
 {
@@ -35,11 +38,20 @@ int weights(int i)
     };
     return table[i];
 }
+
+int kept(void)
+{
+    char *copy = strdup(getenv("PATH"));
+    char first = *copy;
+    free(copy);
+    return first != '\0';
+}
 END
 cat >core/main.c <<'END'
 int larger(int a, int b);
 int weights(int i);
-int main(void) { return larger(3, 4) + larger(9, 2) + weights(0) == 23 ? 0 : 1; }
+int kept(void);
+int main(void) { return larger(3, 4) + larger(9, 2) + weights(0) + kept() == 24 ? 0 : 1; }
 END
 cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
@@ -64,13 +76,14 @@ has() {
         failures=$((failures + 1))
     fi
 }
-has '^equivalent  core/larger.c:7$'
-has '^SURVIVED    core/larger.c:12 .*; 0 tests run it\)$'
-has '^SURVIVED    core/larger.c:19 .*; 1 tests run it\)$' # a row of a table: by who runs the file
+has '^equivalent  core/larger.c:10$'
+has '^SURVIVED    core/larger.c:15 .*; 0 tests run it\)$'
+has '^SURVIVED    core/larger.c:22 .*; 1 tests run it\)$' # a row of a table: by who runs the file
 has '^  - 20,$'
 has '^  \+ 21,$'
 has '^SURVIVED' 2
-has '[0-9]/9  core/larger.c:18: killed by larger$'
-has '^1 of 3 killed \(33 %\), 1 equivalent, 0 more did not compile; seed 4$'
+has '[0-9]/9  core/larger.c:21: killed by larger$'
+has '[0-9]/9  core/larger.c:31: killed by larger$' # nothing but a sanitizer sees it
+has '^3 of 5 killed \(60 %\), 1 equivalent, 0 more did not compile; seed 4$'
 [ "$failures" -eq 0 ] || cat "$folder/out" "$folder/err"
 [ "$failures" -eq 0 ]

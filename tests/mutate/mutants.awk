@@ -74,6 +74,8 @@ function exchange(    part, inner, comma, a, b, tail) {
     if (!match($0, /[a-z_0-9]+\([^(),"]+, [^(),"]+[,)]/) || quoted(RSTART))
         return
     part = substr($0, RSTART, RLENGTH)
+    if (part ~ /^calloc\(/) # either way it is as many bytes
+        return
     tail = substr(part, length(part))
     inner = substr(part, index(part, "(") + 1)
     inner = substr(inner, 1, length(inner) - 1)

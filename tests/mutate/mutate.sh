@@ -10,7 +10,8 @@
 #
 # Works in a copy of the tree, and keeps there what each test runs (gcov): a mutant is tried with
 # the tests that run its line, the quickest first, and only their programs are built. How each
-# mutant ended is told on stderr.
+# mutant ended is told on stderr. What survives is tried under AddressSanitizer, too, as ./dev
+# test-san would: a free that is left out, an array that is too short.
 set -u
 source=$(cd "$1" && pwd) work=$2
 count=${3:-200} seed=${4:-1} pattern=${5:-.}
@@ -32,12 +33,14 @@ rm -rf "$tree" && mkdir -p "$tree" || exit 2
 cd "$tree" || exit 2
 version=$(find . -type f -print0 | LC_ALL=C sort -z | xargs -0 cat | cksum | tr ' ' -)
 
-# configure NAME FLAGS
+# configure NAME FLAGS; what is in $work/NAME.log is how it went.
 configure() {
-    {
-        cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON \
-            -DDBO_TEST_TIMEOUT=100 "-DCMAKE_C_FLAGS=-g0 $2" && cmake --build "$work/$1" -j "$jobs"
-    } >"$work/$1.log" 2>&1 || die "the build failed: $work/$1.log"
+    cmake -S "$tree" -B "$work/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DDBO_WERROR=ON \
+        -DDBO_TEST_TIMEOUT=100 "-DCMAKE_C_FLAGS=-g0 $2" >"$work/$1.log" 2>&1 || die "see $work/$1.log"
+}
+
+build_all() {
+    cmake --build "$work/$1" -j "$jobs" >>"$work/$1.log" 2>&1 || die "the build failed: $work/$1.log"
 }
 
 # Of each test: how long it takes, and which lines it runs.
@@ -48,6 +51,7 @@ tests_of() {
 look_at_tests() {
     printf '== which test runs which line\n'
     configure cov "-O0 --coverage"
+    build_all cov
     rm -rf "$work/lines" && mkdir "$work/lines"
     tests_of "$work/cov" | while IFS= read -r name; do
         find "$work/cov" -name '*.gcda' -delete
@@ -71,6 +75,8 @@ if [ "$(cat "$work/lines.version" 2>/dev/null)" != "$version" ]; then
 fi
 [ -s "$work/lines.txt" ] || die "no line is run by any test"
 configure run "-O1 -Wno-error=maybe-uninitialized"
+build_all run
+configure asan "-O1 -Wno-error=maybe-uninitialized -fsanitize=address,undefined -fno-sanitize-recover=all"
 ctest --test-dir "$work/run" -LE 'long|style' -j "$jobs" >"$work/run-tests.log" 2>&1 </dev/null ||
     die "tests fail without a change: $work/run-tests.log"
 
@@ -102,25 +108,25 @@ tests_for() {
         END { if (!known) for (test in of_file) print test }' "$work/lines.txt" | sort -n | cut -f2
 }
 
-# build_for TESTS: their programs; those of the first mean that the change compiles.
+# build_for BUILD TESTS: their programs.
 build_for() {
     # shellcheck disable=SC2046 # names of files are words
-    cmake --build "$work/run" -j "$jobs" --target \
-        $(awk -F '\t' 'NR == FNR { wanted[$1]; next } $1 in wanted { print $2 }' "$1" "$work/programs" | sort -u) \
+    cmake --build "$work/$1" -j "$jobs" --target \
+        $(awk -F '\t' 'NR == FNR { wanted[$1]; next } $1 in wanted { print $2 }' "$2" "$work/programs" | sort -u) \
         >"$work/build.log" 2>&1
 }
 
-# The verdict on the tree as it is now, from the tests in the file.
+# try BUILD TESTS: the verdict on the tree as it is now, from the tests in the file.
 try() {
     rm -f "$work"/part.*
-    split -l 6 "$1" "$work/part."
+    split -l 6 "$2" "$work/part."
     [ -e "$work/part.aa" ] || { # nobody runs it; does it compile?
-        cmake --build "$work/run" -j "$jobs" --target dbo >"$work/build.log" 2>&1 || { echo uncompiled && return; }
+        cmake --build "$work/$1" -j "$jobs" --target dbo >"$work/build.log" 2>&1 || { echo uncompiled && return; }
     }
     for part in "$work"/part.*; do
         [ -e "$part" ] || break
-        build_for "$part" || { echo uncompiled && return; }
-        ctest --test-dir "$work/run" -R "^($(sed 's/[.+]/\\&/g' "$part" | paste -sd '|'))\$" -j "$jobs" \
+        build_for "$1" "$part" || { echo uncompiled && return; }
+        ctest --test-dir "$work/$1" -R "^($(sed 's/[.+]/\\&/g' "$part" | paste -sd '|'))\$" -j "$jobs" \
             --stop-on-failure >"$work/killer" 2>&1 </dev/null || { echo killed && return; }
     done
     echo survived
@@ -134,7 +140,12 @@ while IFS='	' read -r file line kind text; do
     awk -v at="$line" -v text="$(printf '%s' "$text" | sed 's/\\/\\\\/g')" 'NR == at { print text; next } { print }' \
         "$work/original" >"$file"
     tests_for "$file" "$line" >"$work/tests"
-    verdict=$(try "$work/tests")
+    verdict=$(try run "$work/tests")
+    if [ "$verdict" = survived ] && [ -s "$work/tests" ]; then
+        # shellcheck disable=SC3045 # its shadow is large
+        verdict=$(ulimit -S -v unlimited && try asan "$work/tests")
+        [ "$verdict" = uncompiled ] && verdict=survived # it has compiled before
+    fi
     cp "$work/original" "$file"
     was=$(printf '%s' "$original" | sed 's/^ *//') is=$(printf '%s' "$text" | sed 's/^ *//')
     case $verdict in
