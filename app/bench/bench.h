@@ -96,12 +96,17 @@ dbo_status dbo_bench_check(const dbo_bench_check_options *options, dbo_bench_che
 
 /* ---- a program of which one output is wanted (bench_child.c) ---- */
 
-/* Runs argv[0] with `input` on its stdin until it closes its stdout, of which the first `capacity`
- * bytes are kept; *length is how many. It is ended when `cancelled`. DBO_UNSUPPORTED
- * when it cannot be run, DBO_INTERNAL when it does not exit with 0. At most PIPE_BUF bytes of
- * input. */
-dbo_status dbo_bench_child(char *const *argv, const void *input, size_t input_bytes, void *output,
-                           size_t capacity, size_t *length, dbo_bench_cancelled cancelled,
+typedef struct dbo_bench_pipes {
+    const void *input;
+    size_t input_bytes; /* at most PIPE_BUF */
+    void *output;
+    size_t capacity; /* bytes of output that are kept, the first ones */
+    size_t length;   /* afterwards: how many there were of these */
+} dbo_bench_pipes;
+
+/* Runs argv[0] with the input on its stdin until it closes its stdout. It is ended when
+ * `cancelled`. DBO_UNSUPPORTED when it cannot be run, DBO_INTERNAL when it does not exit with 0. */
+dbo_status dbo_bench_child(char *const *argv, dbo_bench_pipes *pipes, dbo_bench_cancelled cancelled,
                            dbo_error *err);
 
 /* The median; sorts the values. count > 0. */

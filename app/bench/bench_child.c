@@ -82,11 +82,11 @@ static dbo_status start(child *c, char *const *argv, dbo_error *err)
 }
 
 /* Reads until the child closes its end; what does not fit is dropped. */
-static dbo_status read_all(child *c, char *output, size_t capacity, size_t *length,
-                           dbo_bench_cancelled cancelled, dbo_error *err)
+static dbo_status read_all(const child *c, dbo_bench_pipes *pipes, dbo_bench_cancelled cancelled,
+                           dbo_error *err)
 {
-    char rest[512];
-    *length = 0;
+    char *output = pipes->output, rest[512];
+    pipes->length = 0;
     for (;;) {
         struct pollfd ready = {.fd = c->from, .events = POLLIN};
         int count = poll(&ready, 1, POLL_MS);
@@ -94,18 +94,18 @@ static dbo_status read_all(child *c, char *output, size_t capacity, size_t *leng
             return dbo_fail(err, DBO_CANCELLED, NULL, "the benchmark was interrupted");
         if (count == 0 || (count < 0 && errno == EINTR))
             continue;
-        bool full = *length == capacity;
-        ssize_t got = count < 0 ? -1
-                      : full    ? read(c->from, rest, sizeof rest)
-                                : read(c->from, output + *length, capacity - *length);
+        size_t left = pipes->capacity - pipes->length;
+        ssize_t got = count < 0   ? -1
+                      : left == 0 ? read(c->from, rest, sizeof rest)
+                                  : read(c->from, output + pipes->length, left);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return fail_run(c->path, errno, err);
         if (got == 0)
             return DBO_OK;
-        if (!full)
-            *length += (size_t)got;
+        if (left > 0)
+            pipes->length += (size_t)got;
     }
 }
 
@@ -128,19 +128,19 @@ static dbo_status reap(child *c, bool kill_it, dbo_error *err)
     return DBO_OK;
 }
 
-dbo_status dbo_bench_child(char *const *argv, const void *input, size_t input_bytes, void *output,
-                           size_t capacity, size_t *length, dbo_bench_cancelled cancelled,
+dbo_status dbo_bench_child(char *const *argv, dbo_bench_pipes *pipes, dbo_bench_cancelled cancelled,
                            dbo_error *err)
 {
     child c = {.path = argv[0], .to = -1, .from = -1};
     DBO_TRY(start(&c, argv, err));
     dbo_status status = DBO_OK;
     /* It fits into the pipe, so it cannot block; a child that ended early shows below. */
-    if (input_bytes > 0 && write(c.to, input, input_bytes) < 0 && errno != EPIPE)
+    if (pipes->input_bytes > 0 && write(c.to, pipes->input, pipes->input_bytes) < 0 &&
+        errno != EPIPE)
         status = fail_run(c.path, errno, err);
     close_end(&c.to);
     if (status == DBO_OK)
-        status = read_all(&c, output, capacity, length, cancelled, err);
+        status = read_all(&c, pipes, cancelled, err);
     dbo_status ended = reap(&c, status != DBO_OK, status == DBO_OK ? err : NULL);
     return status == DBO_OK ? ended : status;
 }

@@ -51,13 +51,12 @@ static dbo_status run_own(const dbo_bench_sim_options *options, uint32_t num_ran
     char *argv[] = {self, command, once, NULL};
     request asked;
     answer given;
-    size_t length;
+    dbo_bench_pipes pipes = {&asked, sizeof asked, &given, sizeof given, 0};
     memset(&asked, 0, sizeof asked);
     asked.model = options->model;
     asked.num_ranks = num_ranks;
-    DBO_TRY(dbo_bench_child(argv, &asked, sizeof asked, &given, sizeof given, &length,
-                            options->cancelled, err));
-    if (length != sizeof given)
+    DBO_TRY(dbo_bench_child(argv, &pipes, options->cancelled, err));
+    if (pipes.length != sizeof given)
         return dbo_fail(err, DBO_INTERNAL, NULL, "the process of a run gave no whole answer");
     if (given.status != DBO_OK && err)
         *err = given.error;
@@ -104,12 +103,11 @@ static dbo_status run_floor(const dbo_bench_sim_options *options, char *path, ui
 {
     char ranks[16], text[512];
     char *argv[] = {path, ranks, NULL};
-    size_t length;
+    dbo_bench_pipes pipes = {.output = text, .capacity = sizeof text - 1};
     double makespan_us;
     snprintf(ranks, sizeof ranks, "%u", num_ranks);
-    DBO_TRY(
-        dbo_bench_child(argv, NULL, 0, text, sizeof text - 1, &length, options->cancelled, err));
-    text[length] = '\0';
+    DBO_TRY(dbo_bench_child(argv, &pipes, options->cancelled, err));
+    text[pipes.length] = '\0';
     if (!find_number(text, "makespan_us=", &makespan_us) ||
         !find_number(text, "ops_per_s=", &out->ops_per_s))
         return dbo_fail(err, DBO_INTERNAL, NULL, "%.300s printed no result", path);
