@@ -76,7 +76,8 @@ static dbo_status parse_one(dbo_fault *fault, const char *text, size_t length, d
             continue;
         const char *digits = word + key + (word[key] == '=');
         unsigned long value = strtoul(digits, &end, 10);
-        if (!isdigit((unsigned char)digits[0]) || *end != '\0' || value > s->max)
+        if (!isdigit((unsigned char)digits[0]) || *end != '\0' || value > s->max ||
+            length >= sizeof word)
             return dbo_fail(err, DBO_INVALID, NULL,
                             "%s of fault %s is an integer from 0 to %u, not '%s'", s->name,
                             faults[fault->id].name, s->max, digits);

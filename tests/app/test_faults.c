@@ -226,6 +226,9 @@ static void what_cannot_be_reached(void **state)
     expect_sentence("dbo check --fault late-rank:rank=x", 2,
                     "rank of fault late-rank is an integer from 0 to 16383, not 'x'");
     expect_sentence("dbo check --fault late-rank:rank=+1", 2, "not '+1'");
+    expect_sentence("dbo check --fault late-rank:rank="
+                    "00000000000000000000000000000000000000000000000000000000000000001",
+                    2, "is an integer from 0 to 16383");
     expect_sentence("dbo check --fault late-rank:us=1000001", 2,
                     "from 0 to 1000000, not '1000001'");
     expect_sentence("dbo check --fault late-rank:rang=1", 2, "takes rank, us, not 'rang'");
