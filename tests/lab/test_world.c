@@ -264,6 +264,28 @@ static void failures(void **state)
     must_fail(&f, DBO_UNSUPPORTED, "ranks of several processes cannot be simulated");
 }
 
+/* Transfers have 20 SMs where nobody says how many; of a small GPU, what leaves one, and pairs. */
+static void small_gpus_keep_an_sm(void **state)
+{
+    (void)state;
+    static const uint32_t cases[][2] = {{132, 20}, {22, 20}, {21, 20}, {20, 18}, {19, 18}, {3, 2}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture f;
+        dbo_error err = {0};
+        dbo_world world;
+        set_up(&f);
+        f.config.all2all_backend = DBO_BACKEND_HT;
+        f.options.machine.low_latency = false;
+        f.hardware.sms = cases[i][0];
+        assert_int_equal(dbo_world_init(&world, &f.options, &err), DBO_OK);
+        if (dbo_world_steps(&world, &f.batches, &err) != DBO_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(world.ranks[1].runner.wrapper.sms.comm, cases[i][1]);
+        dbo_world_fini(&world);
+        dbo_trace_fini(&f.trace);
+    }
+}
+
 /* ---- a device without room for an event ---- */
 
 typedef struct few_events {
@@ -435,9 +457,16 @@ static void loaded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps),    cmocka_unit_test(folded),         cmocka_unit_test(bare),
-        cmocka_unit_test(attached), cmocka_unit_test(failures),       cmocka_unit_test(cancelled),
-        cmocka_unit_test(loaded),   cmocka_unit_test(events_run_out), cmocka_unit_test(refused_sms),
+        cmocka_unit_test(steps),
+        cmocka_unit_test(folded),
+        cmocka_unit_test(bare),
+        cmocka_unit_test(attached),
+        cmocka_unit_test(failures),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(loaded),
+        cmocka_unit_test(events_run_out),
+        cmocka_unit_test(small_gpus_keep_an_sm),
+        cmocka_unit_test(refused_sms),
     };
     setenv(DBO_BACKEND_PATH, DBO_TEST_BACKENDS, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
