@@ -31,6 +31,8 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("DBO_LOG=louder dbo run t.lua", 2, "DBO_LOG: ");
     expect_sentence("dbo run", 2, "run needs a script");
     expect_sentence("dbo run t.lua u.lua", 2, "u.lua is one script too many");
+    expect_sentence("dbo run 'a\xff\xe2\x82z\xe2\x82\xac\xc2'", 2,
+                    "cannot read a???z\xe2\x82\xac?:");
     expect_sentence("dbo run missing.lua", 2, "cannot read missing.lua: No such file");
     expect_sentence("dbo run .", 2, "cannot read .: Is a directory");
     expect_sentence("dbo rnu t.lua", 2, "unknown command 'rnu', did you mean 'run'?");

@@ -30,20 +30,30 @@ static size_t command_bytes(const unsigned char *at, size_t left)
     return marks || embeds || isolates ? 3 : 0;
 }
 
+/* Bytes of the character there; 0: it is none of UTF-8, or only a part of one. */
+static size_t character_bytes(const unsigned char *at, size_t left)
+{
+    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < bytes; i++)
+        if (i == left || (at[i] & 0xc0u) != 0x80u)
+            return 0;
+    return at[0] < 0xf5 ? bytes : 0;
+}
+
 void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes)
 {
     size_t from = 0, i = 0;
     while (i < bytes) {
-        unsigned char c = (unsigned char)text[i];
+        const unsigned char *at = (const unsigned char *)text + i, c = *at;
         bool blank = c == '\n' || c == '\t' || c == '\r';
-        size_t gone =
-            c < 0x20 || c == 0x7f ? 1 : command_bytes((const unsigned char *)text + i, bytes - i);
+        size_t whole = character_bytes(at, bytes - i);
+        size_t gone = c < 0x20 || c == 0x7f || whole == 0 ? 1 : command_bytes(at, bytes - i);
         if (gone > 0) {
             dbo_strbuf_add_bytes(out, text + from, i - from);
             dbo_strbuf_add(out, blank ? " " : "?");
             from = i + gone;
         }
-        i += gone > 0 ? gone : 1;
+        i += gone > 0 ? gone : whole;
     }
     dbo_strbuf_add_bytes(out, text + from, bytes - from);
 }

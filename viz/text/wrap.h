@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 /* Appends a line of `bytes` bytes that a file or a script may have made: what a terminal could take
- * for a command, and what turns the direction of text, become '?', ends of lines and tabs blanks.
- */
+ * for a command, what turns the direction of text, and what is no whole character of UTF-8, become
+ * '?', ends of lines and tabs blanks. */
 void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes);
 
 /* Appends `label` and the words of `text` behind it; lines after the first begin with as many
