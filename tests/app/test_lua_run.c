@@ -172,6 +172,25 @@ static void mistakes_of_a_run_carry_the_line(void **state)
            "fine");
 }
 
+/* Memory in use at most is the measured step's, not that of a larger step before it; what the
+ * allocator holds on to is. */
+static void peaks_are_of_the_measured_step(void **state)
+{
+    (void)state;
+    expect("local dbo = require 'dbo'\n"
+           "local function most(before)\n"
+           "  return dbo.run(dbo.experiment { gpus_per_node = 2, model = 'deepseek-v2-lite',\n"
+           "    hardware = 'H800', layers = 3, enable_expert_parallel = true, enable_dbo = true,\n"
+           "    cudagraph_mode = 'NONE', before = { dbo.decode { num_tokens = before } },\n"
+           "    batch = dbo.decode { num_tokens = 64 } }).memory\n"
+           "end\n"
+           "local small, large = most(48), most(256)\n"
+           "assert(small.peak_used_bytes == large.peak_used_bytes, 'used')\n"
+           "assert(small.peak_reserved_bytes < large.peak_reserved_bytes, 'reserved')\n"
+           "error('fine', 0)\n",
+           "fine");
+}
+
 static atomic_int times_asked; /* by the script's thread and by the one that waits */
 
 static bool after_a_while(void *unused)
@@ -296,6 +315,7 @@ int main(void)
         cmocka_unit_test(the_command_line_comes_first),
         cmocka_unit_test(later_changes_of_tables_do_not_count),
         cmocka_unit_test(mistakes_of_a_run_carry_the_line),
+        cmocka_unit_test(peaks_are_of_the_measured_step),
         cmocka_unit_test(a_run_can_be_interrupted),
         cmocka_unit_test(scripts_load_each_other),
         cmocka_unit_test(prefixes_share_blocks),
