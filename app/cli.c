@@ -196,8 +196,7 @@ static dbo_status parse_all(dbo_parse *parse, int argc, char **argv)
 /* A line for the terminal out of a text that a script or a file may have made. */
 static void put_line(const char *before, const char *text)
 {
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
+    dbo_strbuf line = {0};
     dbo_text_clean(&line, text, strlen(text));
     fprintf(stderr, "%s%s\n", before, line.failed ? "out of memory" : dbo_strbuf_text(&line));
     dbo_strbuf_fini(&line);
@@ -252,8 +251,7 @@ dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
 
 dbo_status dbo_cli_print_document(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
 {
-    dbo_strbuf lines;
-    dbo_strbuf_init(&lines);
+    dbo_strbuf lines = {0};
     dbo_wrap_document(&lines, dbo_strbuf_text(text), dbo_cli_width());
     dbo_strbuf_end(text, &lines);
     return dbo_cli_print(cli, &lines, err);

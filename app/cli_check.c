@@ -39,8 +39,7 @@ static void say_left_out(const char *what, const char *why, dbo_strbuf *text)
 static void summarise(const check_arguments *arguments, const dbo_check_report *report,
                       dbo_strbuf *text)
 {
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
+    dbo_strbuf line = {0};
     dbo_strbuf_printf(&line, "%s: ", arguments->script.path);
     if (report->status != DBO_OK)
         dbo_strbuf_printf(&line, "the run ended with an error; %u order%s explored", report->orders,
@@ -61,10 +60,9 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
 static dbo_status print_report(const dbo_cli *cli, const check_arguments *arguments,
                                const dbo_check_report *report, dbo_error *err)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
-    dbo_strbuf_init(&text);
     dbo_wrap_document(&text, dbo_strbuf_text(&report->notes), dbo_cli_width());
     dbo_findings_text(&report->findings, dbo_cli_width(), &text);
     if (dbo_strbuf_text(&report->turns_text)[0]) {
@@ -174,13 +172,12 @@ static int run_script(dbo_cli *cli, check_arguments *arguments, const dbo_check_
 static dbo_status write_runs(const dbo_cli *cli, check_arguments *arguments,
                              const dbo_check_runs *runs, dbo_error *err)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     if (arguments->json.path)
         DBO_TRY(dbo_findings_write(&runs->findings, &(dbo_findings_scope){.orders = runs->orders},
                                    &arguments->json.file, err));
     if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
-    dbo_strbuf_init(&text);
     dbo_strbuf_printf(&text, "%s%s", dbo_strbuf_text(&runs->text), runs->text.len > 0 ? "\n" : "");
     dbo_check_runs_summary(runs, &text);
     return dbo_cli_print(cli, &text, err);

@@ -32,8 +32,7 @@ static void summarise(const check_arguments *arguments, const dbo_program *progr
 {
     uint32_t instrs = 0, count = findings->count, ubatches = program->num_ubatches;
     uint32_t layers = arguments->layers > 0 ? arguments->layers : 1;
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
+    dbo_strbuf line = {0};
     for (uint32_t u = 0; u < ubatches; u++)
         instrs += program->num_instrs[u];
     dbo_strbuf_printf(&line, "%s: ", arguments->path);
@@ -57,10 +56,9 @@ static void summarise(const check_arguments *arguments, const dbo_program *progr
 static dbo_status print(const dbo_cli *cli, const check_arguments *arguments,
                         const dbo_program *program, const dbo_findings *findings, dbo_error *err)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
-    dbo_strbuf_init(&text);
     dbo_findings_text(findings, dbo_cli_width(), &text);
     summarise(arguments, program, findings, &text);
     return dbo_cli_print(cli, &text, err);
@@ -102,7 +100,7 @@ int dbo_cli_check_program(dbo_cli *cli, const char *path, uint32_t layers, dbo_c
 {
     const check_arguments arguments = {.path = path, .layers = layers, .json = json};
     dbo_error err = {0};
-    dbo_findings findings;
+    dbo_findings findings = {0};
     dbo_program_file file;
     bool found = false;
     if (read_program(path, &file, &err) != DBO_OK)
@@ -110,7 +108,6 @@ int dbo_cli_check_program(dbo_cli *cli, const char *path, uint32_t layers, dbo_c
     file.many_layers = layers > 1;
     dbo_status status = dbo_cli_open_outputs(cli, &err);
     if (status == DBO_OK) {
-        dbo_findings_init(&findings);
         status = check(cli, &arguments, &file, &findings, &err);
         found = findings.count > 0;
         dbo_findings_fini(&findings);

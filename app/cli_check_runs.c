@@ -10,8 +10,6 @@ void dbo_check_runs_init(dbo_check_runs *runs, const dbo_check_job *job, const c
                          uint32_t width)
 {
     *runs = (dbo_check_runs){.job = job, .path = path, .width = width};
-    dbo_findings_init(&runs->findings);
-    dbo_strbuf_init(&runs->text);
 }
 
 void dbo_check_runs_fini(dbo_check_runs *runs)
@@ -53,8 +51,7 @@ dbo_status dbo_check_runs_one(void *self, const dbo_experiment *experiment, dbo_
 
 void dbo_check_runs_summary(const dbo_check_runs *runs, dbo_strbuf *out)
 {
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
+    dbo_strbuf line = {0};
     dbo_strbuf_printf(&line, "%s: %u run%s of the script: ", runs->path, runs->count,
                       runs->count == 1 ? "" : "s");
     dbo_findings_count(&runs->findings, runs->orders, &line);

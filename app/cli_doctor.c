@@ -76,10 +76,9 @@ static void print_environment(dbo_strbuf *out)
 
 static int doctor(dbo_cli *cli, void *given)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     dbo_error err = {0};
     (void)given;
-    dbo_strbuf_init(&text);
     print_build(&text);
     print_machine(&text);
     print_environment(&text);

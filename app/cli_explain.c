@@ -37,9 +37,8 @@ static int explain(dbo_cli *cli, void *given)
 {
     const explain_arguments *arguments = given;
     dbo_error err = {0};
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     dbo_status status = DBO_OK;
-    dbo_strbuf_init(&text);
     if (arguments->word[0] == '\0')
         dbo_explain_list(dbo_cli_width(), &text);
     else

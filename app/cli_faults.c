@@ -17,12 +17,11 @@ static dbo_status write_json(dbo_output *output, dbo_error *err)
 
 static dbo_status list(const dbo_cli *cli, faults_arguments *arguments, dbo_error *err)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     if (arguments->json.path)
         DBO_TRY(write_json(&arguments->json.file, err));
     if (dbo_cli_document_on_stdout(cli))
         return DBO_OK;
-    dbo_strbuf_init(&text);
     dbo_fault_list(dbo_cli_width(), &text);
     return dbo_cli_print(cli, &text, err);
 }

@@ -77,10 +77,8 @@ void dbo_cli_add_arguments(const dbo_command *command, dbo_strbuf *out)
 
 void dbo_cli_print_help(const dbo_command *command)
 {
-    dbo_strbuf out, label;
+    dbo_strbuf out = {0}, label = {0};
     bool is_top = command == &dbo_command_top;
-    dbo_strbuf_init(&out);
-    dbo_strbuf_init(&label);
     dbo_strbuf_printf(&label, "dbo%s%s [OPTION...]", is_top ? "" : " ",
                       is_top ? "" : command->name);
     dbo_cli_add_arguments(command, &label);

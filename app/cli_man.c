@@ -75,8 +75,7 @@ static void put_options(const dbo_command *command, bool is_shared)
 
 static void put_arguments(const dbo_command *command)
 {
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_cli_add_arguments(command, &text);
     put("", dbo_strbuf_text(&text), "\n");
     dbo_strbuf_fini(&text);

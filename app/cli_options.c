@@ -129,8 +129,7 @@ static void add_words(const dbo_cli_option *option, dbo_strbuf *out)
 /* An option's few words are listed; of an argument's the nearest is named. */
 dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo_error *err)
 {
-    dbo_strbuf list;
-    dbo_strbuf_init(&list);
+    dbo_strbuf list = {0};
     if (option->value) {
         add_words(option, &list);
         dbo_fail(err, DBO_INVALID, NULL, "--%s is %s, not '%.40s'", option->name,

@@ -97,8 +97,7 @@ static dbo_status draw(const dbo_outcome *outcome, const dbo_layers *layers, dbo
 static dbo_status print_text(const run_arguments *arguments, const dbo_outcome *outcome,
                              dbo_text_style style, dbo_error *err)
 {
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_experiment_describe(outcome->result.experiment, style.width, &text);
     if (arguments->backend && !arguments->backend->simulated)
         dbo_strbuf_printf(&text, "Ran on   the back end '%s': times are its own\n",

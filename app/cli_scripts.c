@@ -36,7 +36,7 @@ static bool add(void *self, const dbo_script *script)
 {
     listing *list = self;
     first_of_name first = {script, true};
-    dbo_strbuf label, words;
+    dbo_strbuf label = {0}, words = {0};
     dbo_script_each(compare, &first);
     if (!first.is_first)
         return true;
@@ -51,8 +51,6 @@ static bool add(void *self, const dbo_script *script)
         dbo_strbuf_printf(&list->text, " %s\n", script->kind[0] ? script->kind : ".");
     snprintf(list->folder, sizeof list->folder, "%s", script->folder);
     snprintf(list->kind, sizeof list->kind, "%s", script->kind);
-    dbo_strbuf_init(&label);
-    dbo_strbuf_init(&words);
     dbo_strbuf_printf(&label, "  %-30s ", script->name);
     dbo_fault_scene_text(script->path, &words);
     dbo_wrap_end(&list->text, dbo_strbuf_text(&label), &words, dbo_cli_width());
@@ -64,7 +62,6 @@ static int scripts(dbo_cli *cli, void *given)
 {
     dbo_error err = {0};
     listing list = {.names = ((const scripts_arguments *)given)->names};
-    dbo_strbuf_init(&list.text);
     dbo_script_each(add, &list);
     return dbo_cli_end_with(dbo_cli_print(cli, &list.text, &err), &err);
 }

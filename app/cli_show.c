@@ -42,10 +42,9 @@ static dbo_status print(const dbo_cli *cli, const show_arguments *arguments,
     uint32_t num_layers = outcome->result.experiment->num_layers;
     uint32_t layer = arguments->layer.given ? arguments->layer.value : num_layers - 1;
     dbo_status status = DBO_OK;
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     if (arguments->json)
         return print_json(outcome, layer, err);
-    dbo_strbuf_init(&text);
     switch ((show_part)arguments->part) {
     case SHOW_VOTE: dbo_show_vote(outcome, &text); break;
     case SHOW_SLICES: dbo_show_slices(outcome, &text); break;

@@ -113,7 +113,7 @@ static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *e
                                           .io = true,
                                           .attach = attach,
                                           .attach_self = &w};
-    dbo_findings findings;
+    dbo_findings findings = {0};
     dbo_simulated run;
     uint32_t shown;
     double begin_s = dbo_bench_now_s();
@@ -123,7 +123,6 @@ static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *e
         dbo_checker_destroy(w.checker);
         return DBO_NO_MEMORY;
     }
-    dbo_findings_init(&findings);
     dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
     if (status == DBO_OK)
         status = dbo_checker_finish(w.checker, DBO_OK, NULL, &findings, err);

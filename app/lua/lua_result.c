@@ -85,7 +85,7 @@ static void push_members(lua_State *L, const dbo_result *result)
     result_table t = {.L = L};
     dbo_error err = {0};
     dbo_strbuf *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
-    dbo_strbuf_init(scratch);
+    *scratch = (dbo_strbuf){0};
     luaL_setmetatable(L, SCRATCH);
     luaL_checkstack(L, 3 * MAX_DEPTH, "a result");
     const dbo_result_sink sink = {.self = &t,

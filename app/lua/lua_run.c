@@ -111,9 +111,8 @@ static int collect_outcome(lua_State *L)
 /* Where a script prints, since nobody may look at the result's fields. */
 static void print_warnings(lua_State *L, const dbo_result *result)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     uint32_t columns = dbo_sandbox_limits_of(dbo_sandbox_of(L))->columns;
-    dbo_strbuf_init(&text);
     dbo_result_warnings(result, columns > 0 ? columns : WARNING_COLUMNS, &text);
     if (text.len > 0)
         dbo_sandbox_print(dbo_sandbox_of(L), dbo_strbuf_text(&text), text.len);

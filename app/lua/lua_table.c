@@ -17,7 +17,7 @@
 static dbo_strbuf *push_text(lua_State *L)
 {
     dbo_strbuf *text = lua_newuserdatauv(L, sizeof *text, 0);
-    dbo_strbuf_init(text);
+    *text = (dbo_strbuf){0};
     luaL_setmetatable(L, "dbo.text");
     return text;
 }

@@ -131,8 +131,7 @@ static void describe_fault(const dbo_experiment *e, dbo_strbuf *out)
 static void add_line(void (*describe)(const dbo_experiment *e, dbo_strbuf *out), const char *label,
                      const dbo_experiment *e, uint32_t width, dbo_strbuf *out)
 {
-    dbo_strbuf line;
-    dbo_strbuf_init(&line);
+    dbo_strbuf line = {0};
     describe(e, &line);
     dbo_wrap_end(out, label, &line, width);
 }

@@ -188,11 +188,10 @@ static void add_range(const char *name, uint32_t width, dbo_strbuf *out)
     const dbo_field *keys = dbo_config_fields(&count);
     const dbo_field *key = dbo_field_find(keys, count, name);
     dbo_config defaults;
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     dbo_config_init(&defaults);
     if (!key)
         return;
-    dbo_strbuf_init(&text);
     for (uint32_t i = 0; key->choices && key->choices[i]; i++)
         dbo_strbuf_printf(&text, "%s%s", i > 0 ? ", " : "one of ", key->choices[i]);
     if (key->type == DBO_FIELD_BOOL)

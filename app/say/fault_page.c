@@ -98,12 +98,11 @@ static void add_scene(dbo_strbuf *out, const char *fault, const dbo_fault_text *
 {
     char scene[PATH_MAX], line[PATH_MAX + 160];
     dbo_error err = {0};
-    dbo_strbuf words;
+    dbo_strbuf words = {0};
     if (dbo_fault_scene(fault, scene, sizeof scene, &err) != DBO_OK) {
         add_labelled(out, "scene:", err.message, width);
         return;
     }
-    dbo_strbuf_init(&words);
     dbo_strbuf_printf(&words, "%s: ", scene);
     dbo_fault_scene_text(scene, &words);
     dbo_wrap_end(out, "  scene:    ", &words, width);
@@ -146,10 +145,8 @@ void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_s
 
 void dbo_fault_list(uint32_t width, dbo_strbuf *out)
 {
-    dbo_strbuf outcome, words;
+    dbo_strbuf outcome = {0}, words = {0};
     bool in_columns = width >= NAME_COLUMNS + OUTCOME_COLUMNS + LEAST_COLUMNS;
-    dbo_strbuf_init(&outcome);
-    dbo_strbuf_init(&words);
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
         char label[96];
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
@@ -207,8 +204,7 @@ static void put_parameters(dbo_json_writer *out, dbo_fault_id id)
 
 void dbo_fault_list_json(dbo_json_writer *out)
 {
-    dbo_strbuf outcome;
-    dbo_strbuf_init(&outcome);
+    dbo_strbuf outcome = {0};
     dbo_json_open_object(out);
     dbo_json_key(out, "faults");
     dbo_json_open_array(out);

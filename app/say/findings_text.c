@@ -12,8 +12,7 @@ static void put_wrapped(dbo_strbuf *out, const char *label, const char *text, ui
 
 static void put_heading(dbo_strbuf *out, const dbo_finding *f, uint32_t width)
 {
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_strbuf_add(&text, dbo_finding_kind_name(f->kind));
     if (f->times > 1)
         dbo_strbuf_printf(&text, " (%u times)", f->times);

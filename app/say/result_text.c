@@ -35,8 +35,7 @@ void dbo_result_memory(const dbo_result *result, uint32_t width, dbo_strbuf *out
 void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *out)
 {
     const dbo_experiment *e = result->experiment;
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     if (result->on && e->incomplete[0]) {
         dbo_strbuf_printf(&text, "not a whole layer, so no speed-up is claimed: %s", e->incomplete);
     } else if (result->on && result->left_out) {

@@ -163,8 +163,7 @@ static void add_fields(const listing *l, const dbo_instr *instr)
 
 static void add_instr(const listing *l, uint32_t number, const dbo_instr *instr)
 {
-    dbo_strbuf scratch;
-    dbo_strbuf_init(&scratch);
+    dbo_strbuf scratch = {0};
     listing line = *l;
     line.out = &scratch;
     dbo_strbuf_printf(&scratch, "  %3u  %-14s", number, dbo_code_name((dbo_code)instr->code));

@@ -269,8 +269,6 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
                  .measured = outcome->on.measured,
                  .style = style};
     dbo_keyboard k;
-    dbo_strbuf_init(&s.turn);
-    dbo_strbuf_init(&s.text);
     if (!find_step(&s)) {
         fputs("The step is not split: there are no hand-offs to go through.\n", out);
         return DBO_OK;

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dbo_strbuf_init(dbo_strbuf *buf)
-{
-    *buf = (dbo_strbuf){0};
-}
-
 void dbo_strbuf_fini(dbo_strbuf *buf)
 {
     free(buf->data);

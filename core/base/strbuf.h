@@ -4,8 +4,7 @@
  * is remembered and later appends do nothing, so that painting code needs no checks: look at
  * `failed` once.
  *
- *     dbo_strbuf out;
- *     dbo_strbuf_init(&out);
+ *     dbo_strbuf out = {0};
  *     dbo_strbuf_printf(&out, "%.1f us\n", us);
  *     fputs(dbo_strbuf_text(&out), file);
  *     dbo_strbuf_fini(&out);
@@ -17,14 +16,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* {0} is an empty one. */
 typedef struct dbo_strbuf {
     char *data; /* NUL-terminated; NULL while nothing has been added */
     size_t len, cap;
     bool failed;
 } dbo_strbuf;
 
-void dbo_strbuf_init(dbo_strbuf *buf);
-void dbo_strbuf_fini(dbo_strbuf *buf); /* fini of a zeroed one is fine */
+void dbo_strbuf_fini(dbo_strbuf *buf);
 /* The same of a part that has gone into `whole`, which has failed if the part has. */
 void dbo_strbuf_end(dbo_strbuf *part, dbo_strbuf *whole);
 void dbo_strbuf_clear(dbo_strbuf *buf);

@@ -37,8 +37,7 @@ void dbo_step_log_vote(const dbo_log *log, const dbo_vote_result *decision, int3
     if (!dbo_log_enabled(log, DBO_LOG_VOTE, DBO_LOG_LEVEL_DEBUG))
         return;
     bool full = decision->graph_mode == DBO_GRAPH_FULL;
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_strbuf_printf(&text, "BatchDescriptor(num_tokens=%" PRId32, decision->num_tokens_padded);
     if (full)
         dbo_strbuf_printf(&text, ", num_reqs=%" PRId32, num_reqs_padded);
@@ -74,8 +73,7 @@ void dbo_step_log_slices(const dbo_log *log, const dbo_cut *cut)
 {
     if (!dbo_log_enabled(log, DBO_LOG_SLICE, DBO_LOG_LEVEL_DEBUG))
         return;
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     add_slices(&text, cut->slices, cut->num_ubatches);
     dbo_strbuf_add(&text, ", ubatch_slices_padded: ");
     add_slices(&text, cut->slices_padded, cut->num_ubatches);

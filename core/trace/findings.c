@@ -30,11 +30,6 @@ bool dbo_finding_is_speed(dbo_finding_kind kind)
     return (unsigned)kind < DBO_FINDING_KINDS && kinds[kind].speed;
 }
 
-void dbo_findings_init(dbo_findings *findings)
-{
-    *findings = (dbo_findings){0};
-}
-
 void dbo_findings_fini(dbo_findings *findings)
 {
     free(findings->items);

@@ -5,8 +5,7 @@
  * `times` counts them. Correctness findings have no lost time; performance findings (who measures
  * them adds them here) have.
  *
- *     dbo_findings findings;
- *     dbo_findings_init(&findings);
+ *     dbo_findings findings = {0};
  *     ... a check fills it ...
  *     dbo_findings_sort(&findings);
  *     for (i = 0; i < findings.count; i++) print(findings.items[i].what);
@@ -81,7 +80,6 @@ typedef struct dbo_findings {
     uint32_t num_slots;
 } dbo_findings;
 
-void dbo_findings_init(dbo_findings *findings);
 void dbo_findings_fini(dbo_findings *findings);
 
 /* A finding of this kind with nothing else said: of no place, no time. */

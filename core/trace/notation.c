@@ -212,9 +212,7 @@ static uint32_t make_cell(const dbo_notation *n, uint32_t begin, dbo_notation_st
 
 static void add_row(const dbo_notation *n, dbo_notation_style style, bool comm, dbo_strbuf *out)
 {
-    dbo_strbuf ops, name;
-    dbo_strbuf_init(&ops);
-    dbo_strbuf_init(&name);
+    dbo_strbuf ops = {0}, name = {0};
     for (uint32_t i = n->rows_begin; i < n->rows_end;) {
         i = make_cell(n, i, style, &ops, &name);
         size_t ops_columns = dbo_text_columns(dbo_strbuf_text(&ops));

@@ -345,9 +345,6 @@ dbo_status dbo_check_experiment(const dbo_check_job *job, dbo_check_report *out,
 {
     checking c = {.job = job, .report = out};
     memset(out, 0, sizeof *out);
-    dbo_findings_init(&out->findings);
-    dbo_strbuf_init(&out->notes);
-    dbo_strbuf_init(&out->turns_text);
     declare_buffers(&c);
     dbo_status (*const parts[])(checking * c, dbo_error * err) = {check_given, check_others,
                                                                   check_rows, check_turns};

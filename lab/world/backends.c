@@ -176,7 +176,6 @@ dbo_status dbo_backend_find(const char *name, const dbo_backend **out, dbo_error
         *out = dbo_sim_backend();
         return DBO_OK;
     }
-    dbo_strbuf_init(&s.looked);
     dbo_status status = load(&s, out, err);
     dbo_strbuf_fini(&s.looked);
     return status;

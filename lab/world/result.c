@@ -255,8 +255,7 @@ static void json_put(void *self, const char *key, const dbo_datum *datum)
 
 void dbo_result_json(const dbo_result *result, dbo_json_writer *out)
 {
-    dbo_strbuf scratch;
-    dbo_strbuf_init(&scratch);
+    dbo_strbuf scratch = {0};
     const dbo_result_sink json = {
         .self = out, .open = json_open, .close = json_close, .put = json_put, .scratch = &scratch};
     dbo_result_visit(result, &json);

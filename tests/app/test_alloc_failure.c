@@ -125,11 +125,10 @@ static dbo_status check_run(const dbo_experiment *e, const watchers *w, dbo_find
 
 static dbo_status check_experiment(void *arg, uint64_t *digest, dbo_error *err)
 {
-    dbo_findings findings;
+    dbo_findings findings = {0};
     watchers w = {.checker = dbo_checker_create(NULL, err)};
     if (w.checker)
         w.perf = dbo_perf_create(err);
-    dbo_findings_init(&findings);
     dbo_status status = w.perf ? check_run(arg, &w, &findings, err) : DBO_NO_MEMORY;
     *digest = DIGEST_START;
     for (uint32_t i = 0; i < findings.count; i++)
@@ -176,12 +175,11 @@ static dbo_status check_programs(void *arg, uint64_t *digest, dbo_error *err)
     int64_t ns[DBO_KIND_COUNT] = {0};
     dbo_layer_costs costs[2];
     dbo_program layer = {0};
-    dbo_findings findings;
+    dbo_findings findings = {0};
     (void)arg;
     dbo_layer_costs_fixed(ns, 0, &costs[0]);
     costs[1] = costs[0];
     DBO_TRY(dbo_build_ht(costs, &options, &layer, err));
-    dbo_findings_init(&findings);
     dbo_status status = dbo_check_program(&layer, NULL, &findings, err);
     *digest = digest_add(DIGEST_START, findings.count);
     dbo_findings_fini(&findings);
@@ -275,8 +273,7 @@ static dbo_status write_result(void *arg, uint64_t *digest, dbo_error *err)
 static dbo_status print_result(void *arg, uint64_t *digest, dbo_error *err)
 {
     const dbo_outcome *o = arg;
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_result_print(&o->result, (dbo_text_style){.width = 100}, &text);
     bool failed = text.failed;
     *digest = digest_text(dbo_strbuf_text(&text));

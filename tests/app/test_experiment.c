@@ -253,8 +253,7 @@ static void description_keeps_to_its_width(void **state)
 {
     (void)state;
     dbo_experiment e;
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     init_small(&e, 2, 2, 64);
     put_number(&e.batch.num_tokens, 1, 96);
     put_number(&e.batch.num_tokens, 2, 64);

@@ -93,8 +93,7 @@ static void every_word_of_the_screens_is_explained(void **state)
     for (int kind = DBO_LANE_COMPUTE; kind <= DBO_LANE_HOST; kind++) {
         const dbo_lane lane = {.kind = (dbo_lane_kind)kind,
                                .number = kind == DBO_LANE_STREAM ? 3 : 0};
-        dbo_strbuf name;
-        dbo_strbuf_init(&name);
+        dbo_strbuf name = {0};
         dbo_lane_name(&lane, false, &name);
         expect(dbo_strbuf_text(&name), "(words of the screen)");
         dbo_strbuf_fini(&name);
@@ -291,19 +290,17 @@ static void every_fault_has_its_scene(void **state)
         const char *name = dbo_fault_describe((dbo_fault_id)id).name;
         char scene[1024], wanted[128];
         dbo_error err = {0};
-        dbo_strbuf words;
+        dbo_strbuf words = {0};
         if (dbo_fault_scene(name, scene, sizeof scene, &err) != DBO_OK)
             fail_msg("%s", err.message);
         snprintf(wanted, sizeof wanted, "scripts/faults/%s.lua", name);
         assert_string_equal(scene, wanted);
-        dbo_strbuf_init(&words);
         dbo_fault_scene_text(scene, &words);
         if (!is_sentence(dbo_strbuf_text(&words)))
             fail_msg("%s begins with: %s", scene, dbo_strbuf_text(&words));
         dbo_strbuf_fini(&words);
     }
-    dbo_strbuf none;
-    dbo_strbuf_init(&none);
+    dbo_strbuf none = {0};
     dbo_fault_scene_text("scripts/faults/no-such-fault.lua", &none);
     assert_string_equal(dbo_strbuf_text(&none), "");
     dbo_strbuf_fini(&none);
@@ -383,7 +380,6 @@ int main(void)
     };
     if (chdir(DBO_SOURCE_DIR) != 0) /* scenes are then called as a user of the tree calls them */
         return 1;
-    dbo_strbuf_init(&text);
     int failed = cmocka_run_group_tests_name("explain", tests, NULL, NULL);
     dbo_strbuf_fini(&text);
     return failed;

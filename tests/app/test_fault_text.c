@@ -12,9 +12,8 @@ static void the_list_has_every_fault_once(void **state)
 {
     (void)state;
     for (uint32_t width = 40; width <= 120; width += 20) {
-        dbo_strbuf list;
+        dbo_strbuf list = {0};
         int rows = 0;
-        dbo_strbuf_init(&list);
         dbo_fault_list(width, &list);
         for (const char *at = dbo_strbuf_text(&list); *at; at += strcspn(at, "\n") + 1) {
             char line[256];
@@ -24,8 +23,7 @@ static void the_list_has_every_fault_once(void **state)
             if (isspace((unsigned char)line[0]))
                 continue;
             const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)rows++);
-            dbo_strbuf outcome;
-            dbo_strbuf_init(&outcome);
+            dbo_strbuf outcome = {0};
             dbo_fault_outcome_text(info.outcome, &outcome);
             assert_memory_equal(line, info.name, strlen(info.name));
             assert_non_null(strstr(line + strlen(info.name), dbo_strbuf_text(&outcome)));
@@ -58,9 +56,7 @@ static void expect_fault(const json_t *f, dbo_fault_id id)
     const dbo_fault_info info = dbo_fault_describe(id);
     const char *reports = dbo_fault_text_of(id).reports;
     char scene[256];
-    dbo_strbuf got, wanted;
-    dbo_strbuf_init(&got);
-    dbo_strbuf_init(&wanted);
+    dbo_strbuf got = {0}, wanted = {0};
     assert_string_equal(json_string_value(member(f, "name")), info.name);
     assert_string_equal(json_string_value(member(f, "what")), dbo_fault_text_of(id).what);
     dbo_fault_outcome_text(info.outcome, &wanted);

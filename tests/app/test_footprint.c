@@ -119,8 +119,7 @@ static void what_does_not_fit_is_refused(void **state)
     assert_int_equal(load(HEAD TIGHT ", check_memory = false }) return e\n", &e, &err), DBO_OK);
     assert_int_equal(dbo_simulate(&e, &options, &outcome, &err), DBO_OK);
     assert_false(dbo_footprint_fits(outcome.result.footprint));
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_result_memory(&outcome.result, 200, &text);
     assert_non_null(strstr(dbo_strbuf_text(&text), "of 0.1 GB: it does not fit\n"));
     dbo_strbuf_fini(&text);

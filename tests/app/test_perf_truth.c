@@ -97,7 +97,6 @@ static watched watch(const dbo_experiment *e)
     int64_t replay_ns = 0;
     assert_non_null(r.perf);
     simulate(&r, &run, &shown);
-    dbo_findings_init(&w.findings);
     assert_int_equal(dbo_speed_find(r.perf, e, &run, shown, 0, &w.findings, &err), DBO_OK);
     assert_int_equal(dbo_speed_replay(r.perf, e, &run, shown, &replay_ns, &err), DBO_OK);
     w.step_us = run.metrics.step_us.present ? run.metrics.step_us.value : 0;

@@ -170,8 +170,7 @@ static void step_that_is_not_split_has_nulls(void **state)
         assert_non_null(json_object_get(root, nulls[i]));
         assert_true(json_is_null(json_object_get(root, nulls[i])));
     }
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_result_decision(&m.result, 200, &text);
     assert_string_equal(dbo_strbuf_text(&text),
                         "Decision no split (threshold): the smallest rank has fewer tokens than "
@@ -185,8 +184,7 @@ static void printed_result_has_all_parts(void **state)
     (void)state;
     made m;
     make(&m);
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     dbo_result_print(&m.result, (dbo_text_style){.width = 80, .ascii = true}, &text);
     assert_non_null(strstr(dbo_strbuf_text(&text), "Order: D_0 send, A0_1"));
     assert_non_null(strstr(dbo_strbuf_text(&text), "Order: D_1 send, A0_0"));
@@ -299,14 +297,13 @@ static void the_tables(void **state)
     (void)state;
     const dbo_text_style ascii = {.width = 60, .ascii = true}, utf8 = {.width = 60};
     made m;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     make(&m);
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(dbo_metrics_compute(&m.metrics[i], &m.traces[i], 0, 0, 128, NULL), DBO_OK);
     m.metrics[1].hidden_fraction.present = false;
     m.result.notation = NULL;
     m.result.split_cost = NULL;
-    dbo_strbuf_init(&out);
     dbo_result_print(&m.result, ascii, &out);
     expect_golden(dbo_strbuf_text(&out), "table.txt");
 
@@ -332,9 +329,8 @@ static void narrow_tables(void **state)
     (void)state;
     static const uint32_t widths[] = {20, 27, 40, 59, 60, 79};
     made m;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     make(&m);
-    dbo_strbuf_init(&out);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
         dbo_strbuf_clear(&out);
         dbo_result_print(&m.result, (dbo_text_style){.width = widths[i]}, &out);

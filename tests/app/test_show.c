@@ -31,7 +31,7 @@ static void simulate(simulated *s, const char *script, const char *const *sets, 
     if (dbo_experiment_load(&s->experiment, path, &options, &err) != DBO_OK ||
         dbo_simulate(&s->experiment, &none, &s->outcome, &err) != DBO_OK)
         fail_msg("%s: %s", script, err.message);
-    dbo_strbuf_init(&s->text);
+    s->text = (dbo_strbuf){0};
 }
 
 static void simulated_fini(simulated *s)

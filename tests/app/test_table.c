@@ -42,9 +42,8 @@ static void columns_line_up(void **state)
 {
     (void)state;
     dbo_table table;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     make(&table);
-    dbo_strbuf_init(&out);
     dbo_table_print(&table, false, 0, &out);
     assert_string_equal(dbo_strbuf_text(&out), "tokens     µs  why\n"
                                                "──────  ─────  ──────\n"
@@ -69,9 +68,8 @@ static void csv_is_quoted(void **state)
 {
     (void)state;
     dbo_table table;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     make(&table);
-    dbo_strbuf_init(&out);
     dbo_table_csv(&table, &out);
     assert_string_equal(dbo_strbuf_text(&out),
                         "tokens,µs,why\n8,1.5,o₁k\n64,12,\"a, \"\"b\"\"\"\n512,3,\n");
@@ -83,10 +81,9 @@ static void plots_are_drawn(void **state)
 {
     (void)state;
     dbo_table table;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     dbo_error err = {0};
     make(&table);
-    dbo_strbuf_init(&out);
     dbo_plot plot = {
         .log_x = true, .ascii = true, .num_series = 1, .series = {1}, .width = 21, .height = 4};
     assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_OK);
@@ -119,7 +116,7 @@ static void plots_of_huge_numbers_stay_inside(void **state)
     (void)state;
     static const double numbers[][2] = {{5e-324, 1e308}, {1, -1e308}, {1e308, 1e308}};
     dbo_table table = {0};
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     dbo_error err = {0};
     assert_int_equal(dbo_table_add_column(&table, "x", -1, &err), DBO_OK);
     assert_int_equal(dbo_table_add_column(&table, "y", -1, &err), DBO_OK);
@@ -130,7 +127,6 @@ static void plots_of_huge_numbers_stay_inside(void **state)
             assert_int_equal(dbo_table_put(&table, c, cell, &err), DBO_OK);
         }
     }
-    dbo_strbuf_init(&out);
     const dbo_plot plot = {
         .log_x = true, .ascii = true, .num_series = 1, .series = {1}, .width = 21, .height = 4};
     assert_int_equal(dbo_table_plot(&table, &plot, &out, &err), DBO_OK);
@@ -156,8 +152,7 @@ static const char *drawn(dbo_plot plot, const double (*numbers)[2], uint32_t cou
 {
     static char text[4096];
     dbo_table table = {0};
-    dbo_strbuf out;
-    dbo_strbuf_init(&out);
+    dbo_strbuf out = {0};
     assert_int_equal(dbo_table_add_column(&table, "x", -1, err), DBO_OK);
     assert_int_equal(dbo_table_add_column(&table, "y", -1, err), DBO_OK);
     for (uint32_t r = 0; r < count; r++) {
@@ -270,9 +265,8 @@ static void wide_tables_are_turned(void **state)
 {
     (void)state;
     dbo_table table;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     make(&table);
-    dbo_strbuf_init(&out);
     assert_int_equal(dbo_table_set_title(&table, "a title of some words", NULL), DBO_OK);
     dbo_table_print(&table, true, 21, &out);
     assert_non_null(strstr(dbo_strbuf_text(&out), "words\ntokens     µs  why\n------  -----"));

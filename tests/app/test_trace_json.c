@@ -457,10 +457,9 @@ static void findings_are_marked(void **state)
 {
     (void)state;
     dbo_trace trace;
-    dbo_findings findings;
+    dbo_findings findings = {0};
     written w = {0};
     dbo_trace_init(&trace);
-    dbo_findings_init(&findings);
     add(&trace, DBO_KIND_A0, 0, 0, 1000, 2000);
     add(&trace, DBO_KIND_MLP, 0, 0, 2000, 3000);
     add(&trace, DBO_KIND_A0, 1, 0, 3000, 4000);

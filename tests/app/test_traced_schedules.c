@@ -104,8 +104,7 @@ static void expect_order(const world *w, uint32_t step, bool exchange, const cha
     dbo_error err;
     dbo_notation notation;
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        dbo_strbuf out;
-        dbo_strbuf_init(&out);
+        dbo_strbuf out = {0};
         assert_int_equal(dbo_notation_init(&notation, &w->trace, rank, step, &err), DBO_OK);
         assert_true(notation.steady);
         dbo_notation_order(&notation, (dbo_notation_style){.exchange = exchange}, &out);
@@ -219,11 +218,10 @@ static void it_can_be_drawn(void **state)
     world w;
     dbo_error err;
     dbo_metrics m;
-    dbo_strbuf out;
+    dbo_strbuf out = {0};
     run(&w, true, 2, durations, true);
     assert_int_equal(dbo_metrics_compute(&m, &w.trace, 0, 1, 0, &err), DBO_OK);
     dbo_text_run drawn = {"DBO on", &w.trace, 0, m.steady_start_ns, m.steady_end_ns, 0};
-    dbo_strbuf_init(&out);
     assert_int_equal(dbo_text_timeline(&out, &drawn, 1, (dbo_text_style){.width = 80}, &err),
                      DBO_OK);
     assert_non_null(strstr(dbo_strbuf_text(&out), "DBO on: 262.0 µs; communication 240.0 µs"));

@@ -196,7 +196,7 @@ static void a_part_of_a_layer_is_said_to_be_one(void **state)
     const dbo_simulate_options options = {0};
     dbo_json_text text = {0};
     dbo_json_writer writer;
-    dbo_strbuf warnings;
+    dbo_strbuf warnings = {0};
     if (load("u.op { name = 'x', us = 3 }\n", FIXED, &e, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_string_equal(e.incomplete, "schedule mine, ubatch 0: it has no A0");
@@ -206,7 +206,6 @@ static void a_part_of_a_layer_is_said_to_be_one(void **state)
     assert_int_equal(dbo_json_writer_finish(&writer, &err), DBO_OK);
     assert_non_null(strstr(text.bytes, "\"speedup\": null"));
     assert_non_null(strstr(text.bytes, "\"schedule_complete\": false"));
-    dbo_strbuf_init(&warnings);
     dbo_result_warnings(&outcome.result, 500, &warnings);
     assert_string_equal(dbo_strbuf_text(&warnings),
                         "Warning  not a whole layer, so no speed-up is claimed: schedule mine, "
@@ -227,13 +226,12 @@ static void other_ops_that_are_left_out_are_named(void **state)
     dbo_error err = {0};
     dbo_outcome outcome = {0};
     const dbo_simulate_options options = {0};
-    dbo_strbuf warnings;
+    dbo_strbuf warnings = {0};
     const char *ht = "all2all_backend = 'deepep_high_throughput', " MODEL;
     if (load(START DISPATCH "u.op('MLP')\n" COMBINE "u.op('S') u.op('COPY')\nu.yield()\n", ht, &e,
              &err) != DBO_OK ||
         dbo_simulate(&e, &options, &outcome, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    dbo_strbuf_init(&warnings);
     dbo_result_warnings(&outcome.result, 500, &warnings);
     assert_non_null(strstr(dbo_strbuf_text(&warnings), " DISPATCH_LAYOUT"));
     assert_non_null(strstr(dbo_strbuf_text(&warnings), " WEIGHT_AND_REDUCE"));

@@ -436,9 +436,7 @@ static void many_causes_are_counted(void **state)
 {
     (void)state;
     enum { CAUSES = 100000 };
-    dbo_findings findings, others;
-    dbo_findings_init(&findings);
-    dbo_findings_init(&others);
+    dbo_findings findings = {0}, others = {0};
     for (uint32_t round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < CAUSES; i++) {
             dbo_finding f = cause(i);

@@ -37,7 +37,7 @@ static void check(const dbo_program *p, dbo_findings *findings)
 {
     const dbo_check_program_options options = {.layers = LAYERS};
     dbo_error err = {0};
-    dbo_findings_init(findings);
+    *findings = (dbo_findings){0};
     if (dbo_check_program(p, &options, findings, &err) != DBO_OK)
         fail_msg("%s", err.message);
 }

@@ -12,9 +12,8 @@
 static void expect(check_world *w, const dbo_error *error, dbo_finding_kind kind, uint32_t rank,
                    dbo_op_id op, const char *what, const char *missing)
 {
-    dbo_findings findings;
+    dbo_findings findings = {0};
     dbo_error err = {0};
-    dbo_findings_init(&findings);
     assert_int_equal(dbo_checker_finish(w->checker, DBO_DEADLOCK, error, &findings, &err), DBO_OK);
     dbo_checker_destroy(w->checker);
     assert_int_equal(findings.count, 1);

@@ -33,7 +33,7 @@ static uint64_t from_environment(const char *name, uint64_t otherwise)
 static void check(const dbo_program *program, dbo_findings *findings)
 {
     dbo_error err = {0};
-    dbo_findings_init(findings);
+    *findings = (dbo_findings){0};
     if (dbo_check_program(program, NULL, findings, &err) != DBO_OK)
         fail_msg("the checker fails: %s", err.message);
 }

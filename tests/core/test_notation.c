@@ -13,8 +13,7 @@ typedef void (*printer)(const dbo_notation *, dbo_notation_style, dbo_strbuf *);
 
 static void expect(const dbo_notation *n, printer print, dbo_notation_style style, const char *line)
 {
-    dbo_strbuf out;
-    dbo_strbuf_init(&out);
+    dbo_strbuf out = {0};
     print(n, style, &out);
     assert_false(out.failed);
     assert_string_equal(dbo_strbuf_text(&out), line);

@@ -78,8 +78,7 @@ static void a_span_fits_in_32_bytes(void **state)
 static void text_grows(void **state)
 {
     (void)state;
-    dbo_strbuf buf;
-    dbo_strbuf_init(&buf);
+    dbo_strbuf buf = {0};
     assert_string_equal(dbo_strbuf_text(&buf), "");
     for (int i = 0; i < 1000; i++)
         dbo_strbuf_printf(&buf, "%03d,", i);

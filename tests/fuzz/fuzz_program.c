@@ -57,8 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(dbo_program_check(&file.program, &err) == DBO_OK);
     read_again(&file.program);
     const dbo_check_program_options options = {.layers = 2};
-    dbo_findings findings;
-    dbo_findings_init(&findings);
+    dbo_findings findings = {0};
     status = dbo_check_program(&file.program, &options, &findings, &err);
     fuzz_check_error(status, &err);
     dbo_findings_fini(&findings);

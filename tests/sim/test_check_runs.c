@@ -15,7 +15,7 @@ static void executors_find_the_same(void **state)
     uint32_t found = 0;
     for (uint64_t seed = 500; seed < 700; seed++) {
         dbo_program original, mutant;
-        dbo_findings findings[2];
+        dbo_findings findings[2] = {0};
         dbo_error err = {0};
         char what[256];
         assert_int_equal(mutants_make(seed, &original, &err), DBO_OK);
@@ -23,7 +23,6 @@ static void executors_find_the_same(void **state)
         for (int i = 0; i < 2; i++) {
             const dbo_check_program_options options = {.contexts = i ? DBO_CONTEXT_THREAD
                                                                      : DBO_CONTEXT_FIBER};
-            dbo_findings_init(&findings[i]);
             assert_int_equal(dbo_check_program(&mutant, &options, &findings[i], &err),
                              DBO_OK);
         }
@@ -145,7 +144,7 @@ static void run(fixture *f, bool ll, dbo_findings *findings)
                                          .transport = ll ? DBO_SIM_LL : DBO_SIM_HT});
     dbo_status status = sim_world_run(&w, rank_main, f);
     assert_int_equal(status, f->one_alone ? DBO_DEADLOCK : DBO_OK);
-    dbo_findings_init(findings);
+    *findings = (dbo_findings){0};
     assert_int_equal(dbo_checker_finish(f->checker, status, &w.err, findings, &err), DBO_OK);
     for (uint32_t i = 0; i < findings->count && !f->one_alone && !f->asks; i++)
         printf("%s: %s\n", dbo_finding_kind_name(findings->items[i].kind), findings->items[i].what);

@@ -93,7 +93,7 @@ static inline void check_world_close(check_world *w, dbo_status status, dbo_find
 {
     dbo_error err = {0};
     const dbo_error run = {.status = status, .message = "nothing moves"};
-    dbo_findings_init(findings);
+    *findings = (dbo_findings){0};
     assert_int_equal(dbo_checker_finish(w->checker, status, &run, findings, &err), DBO_OK);
     dbo_checker_destroy(w->checker);
 }

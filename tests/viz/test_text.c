@@ -206,7 +206,7 @@ static void unmake_pair(pair *p)
 static void draw(pair *p, dbo_text_style style, dbo_strbuf *out)
 {
     dbo_error err;
-    dbo_strbuf_init(out);
+    *out = (dbo_strbuf){0};
     assert_int_equal(dbo_text_timeline(out, p->runs, 2, style, &err), DBO_OK);
 }
 

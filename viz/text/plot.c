@@ -177,8 +177,7 @@ static void print_ends(const dbo_canvas *canvas, dbo_strbuf *out)
     const dbo_plot *plot = canvas->plot;
     char left[32], right[32];
     size_t room = HEIGHTS + canvas->width;
-    dbo_strbuf name;
-    dbo_strbuf_init(&name);
+    dbo_strbuf name = {0};
     dbo_strbuf_printf(&name, "%s%s", canvas->table->columns[plot->x].name,
                       plot->log_x ? " (equal ratios)" : "");
     int ends = snprintf(left, sizeof left, "%.5g", canvas->x[0]) +
@@ -212,8 +211,7 @@ static void open_ranges(dbo_canvas *canvas)
 static void print_marks(const dbo_canvas *canvas, dbo_strbuf *out)
 {
     const dbo_plot *plot = canvas->plot;
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     for (uint32_t s = 0; s < plot->num_series; s++)
         dbo_strbuf_printf(&text, "%s%s %s", s ? "   " : "", marks[plot->ascii][s],
                           canvas->table->columns[plot->series[s]].name);
@@ -282,8 +280,7 @@ static void widen_to(size_t *columns, const char *text)
 static void bar_label(const dbo_table *table, const dbo_plot *plot, uint32_t row, uint32_t s,
                       const dbo_margins *margins, dbo_strbuf *out)
 {
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     if (s == 0)
         dbo_table_cell_text(table, row, plot->x, &text);
     size_t columns = dbo_text_columns(dbo_strbuf_text(&text));
@@ -302,8 +299,7 @@ static void bar_label(const dbo_table *table, const dbo_plot *plot, uint32_t row
 static dbo_margins measure(const dbo_table *table, const dbo_plot *plot, dbo_strbuf *out)
 {
     dbo_margins margins = {0};
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     for (uint32_t s = 0; s < plot->num_series; s++) {
         widen_to(&margins.name, table->columns[plot->series[s]].name);
         for (uint32_t r = 0; r < table->num_rows; r++) {
@@ -338,8 +334,7 @@ static void add_bars(const dbo_table *table, const dbo_plot *plot, double larges
 {
     dbo_margins margins = measure(table, plot, out);
     uint32_t width = bar_width(plot, &margins);
-    dbo_strbuf label;
-    dbo_strbuf_init(&label);
+    dbo_strbuf label = {0};
     for (uint32_t r = 0; r < table->num_rows; r++) {
         for (uint32_t s = 0; s < plot->num_series; s++) {
             double value;
@@ -364,12 +359,11 @@ static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_st
                             dbo_error *err)
 {
     double range[2] = {0, -HUGE_VAL};
-    dbo_strbuf heading;
+    dbo_strbuf heading = {0};
     for (uint32_t s = 0; s < plot->num_series; s++)
         widen(table, plot->series[s], plot->series[s], range);
     if (range[0] < 0 || range[1] < 0)
         return refuse("bars need numbers from 0 up", err);
-    dbo_strbuf_init(&heading);
     dbo_strbuf_printf(&heading, "%s by %s", table->columns[plot->series[0]].name,
                       table->columns[plot->x].name);
     if (plot->num_series < 2)

@@ -142,8 +142,7 @@ static dbo_layout lay_out(const dbo_table *table, uint32_t column, dbo_strbuf *o
 {
     dbo_layout layout = {.decimals = decimals_of(table, column),
                          .width = dbo_text_columns(table->columns[column].name)};
-    dbo_strbuf text;
-    dbo_strbuf_init(&text);
+    dbo_strbuf text = {0};
     for (uint32_t r = 0; r < table->num_rows; r++) {
         const dbo_cell *cell = cell_at(table, r, column);
         layout.left = layout.left || cell->kind == DBO_CELL_TEXT;
@@ -173,9 +172,7 @@ static void print_rows_apart(const dbo_table *table, const dbo_layout *layouts, 
                              dbo_strbuf *out)
 {
     size_t names = 0;
-    dbo_strbuf label, text;
-    dbo_strbuf_init(&label);
-    dbo_strbuf_init(&text);
+    dbo_strbuf label = {0}, text = {0};
     for (uint32_t c = 0; c < table->num_columns; c++) {
         size_t columns = dbo_text_columns(table->columns[c].name);
         names = columns > names ? columns : names;
@@ -200,7 +197,7 @@ void dbo_table_print(const dbo_table *table, bool ascii, uint32_t width, dbo_str
 {
     dbo_layout layouts[DBO_TABLE_MAX_COLUMNS];
     size_t total = 0;
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     if (table->title && width > 0)
         dbo_wrap(out, "", table->title, width);
     else if (table->title)
@@ -213,7 +210,6 @@ void dbo_table_print(const dbo_table *table, bool ascii, uint32_t width, dbo_str
         print_rows_apart(table, layouts, width, out);
         return;
     }
-    dbo_strbuf_init(&text);
     for (uint32_t c = 0; c < table->num_columns; c++)
         add_padded(table->columns[c].name, &layouts[c], c + 1 == table->num_columns, out);
     for (uint32_t c = 0; c < table->num_columns; c++) {

@@ -114,8 +114,7 @@ static void wrap_clean(dbo_strbuf *out, size_t column, size_t hang, const char *
 static void wrap(dbo_strbuf *out, size_t column, size_t hang, const char *text, size_t length,
                  uint32_t width)
 {
-    dbo_strbuf clean;
-    dbo_strbuf_init(&clean);
+    dbo_strbuf clean = {0};
     dbo_text_clean(&clean, text, length);
     wrap_clean(out, column, hang, dbo_strbuf_text(&clean), clean.len, width);
     dbo_strbuf_end(&clean, out);
@@ -145,9 +144,8 @@ void dbo_wrap_end(dbo_strbuf *out, const char *label, dbo_strbuf *text, uint32_t
 
 void dbo_wrap_printf(dbo_strbuf *out, const char *label, uint32_t width, const char *format, ...)
 {
-    dbo_strbuf text;
+    dbo_strbuf text = {0};
     va_list args;
-    dbo_strbuf_init(&text);
     va_start(args, format);
     dbo_strbuf_vprintf(&text, format, args);
     va_end(args);

@@ -215,7 +215,6 @@ static void name_tracks(dbo_tj_writer *w)
 bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file)
 {
     dbo_tj_writer w = {.file = file};
-    dbo_strbuf_init(&w.name);
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
     for (uint32_t r = 0; r < num_runs; r++) {
         w.run = &runs[r];

@@ -392,7 +392,6 @@ dbo_checker *dbo_checker_create(const dbo_check_options *options, dbo_error *err
     if (options)
         checker->options = *options;
     dbo_arena_init(&checker->names, 4096);
-    dbo_findings_init(&checker->findings);
     dbo_recorder_init(&checker->recorder, 0);
     checker->recorder.forgets = true;
     checker->recorder.watch = watch;

@@ -184,9 +184,8 @@ static dbo_status check_device(const dbo_template *t, uint32_t kinds, dbo_error 
 {
     static const dbo_check_program_options options = {.layers = LAYERS};
     data_check d;
-    dbo_findings findings;
+    dbo_findings findings = {0};
     DBO_TRY(data_check_init(&d, t, kinds, err));
-    dbo_findings_init(&findings);
     dbo_status status = dbo_check_program(&d.program, &options, &findings, err);
     if (status == DBO_OK && findings.failed)
         status = dbo_fail_memory(err, "a schedule's check");
