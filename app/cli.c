@@ -386,10 +386,8 @@ int dbo_cli_run(const dbo_command *command, int argc, char **argv)
 {
     dbo_cli cli = {.command = command, .arguments = calloc(1, command->bytes + 1)};
     dbo_parse parse = {.cli = &cli};
-    if (!cli.arguments) {
-        dbo_fail_memory(&parse.err, "the arguments");
+    if (dbo_need_memory(cli.arguments, "the arguments", &parse.err) != DBO_OK)
         return dbo_cli_fail(&parse.err);
-    }
     int code =
         parse_all(&parse, argc, argv) == DBO_OK ? run_parsed(&cli) : dbo_cli_fail_usage(&parse.err);
     free(cli.arguments);

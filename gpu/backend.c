@@ -159,8 +159,7 @@ static dbo_status agree_on_ids(world *w, dbo_error *err)
         return DBO_OK;
     int32_t column[COMMUNICATORS * ID_WORDS];
     int32_t *matrix = malloc(sizeof column * o->num_ranks);
-    if (!matrix)
-        return dbo_fail_memory(err, "NCCL's ids");
+    DBO_TRY(dbo_need_memory(matrix, "NCCL's ids", err));
     memcpy(column, w->ids, sizeof column);
     dbo_status status =
         o->group->exchange(o->group_self, "nccl ids", 0, column, COMMUNICATORS * ID_WORDS, matrix);
@@ -286,8 +285,7 @@ static dbo_status backend_open(const dbo_backend_options *options, void **self, 
                         "ranks on GPUs cannot stand for others");
     DBO_TRY(dbo_cuda_count_devices(&num_devices, err));
     world *w = calloc(1, sizeof *w + num_here * sizeof *w->members);
-    if (!w)
-        return dbo_fail_memory(err, "the CUDA back end");
+    DBO_TRY(dbo_need_memory(w, "the CUDA back end", err));
     w->options = *options;
     w->num_here = num_here;
     w->num_devices = num_devices;

@@ -77,8 +77,7 @@ dbo_status dbo_cuda_reserve(dbo_cuda *cuda, void *array_pointer, uint32_t *cap, 
         grown *= 2;
     void **array = array_pointer;
     char *bigger = realloc(*array, grown * item_bytes);
-    if (!bigger)
-        return dbo_fail_memory(&cuda->failure, "the device's tables");
+    DBO_TRY(dbo_need_memory(bigger, "the device's tables", &cuda->failure));
     memset(bigger + *cap * item_bytes, 0, (grown - *cap) * item_bytes);
     *array = bigger;
     *cap = grown;
@@ -165,10 +164,8 @@ static dbo_status open_device(dbo_cuda *cuda)
 dbo_cuda *dbo_cuda_create(const dbo_cuda_config *config, dbo_error *err)
 {
     dbo_cuda *cuda = calloc(1, sizeof *cuda);
-    if (!cuda) {
-        dbo_fail_memory(err, "the CUDA back end");
+    if (dbo_need_memory(cuda, "the CUDA back end", err) != DBO_OK)
         return NULL;
-    }
     cuda->config = *config;
     if (open_device(cuda) != DBO_OK) {
         dbo_cuda_status(cuda, err);

@@ -357,10 +357,8 @@ dbo_cupti *dbo_cupti_create(const dbo_trace_ops *sink, void *sink_self, dbo_cupt
         return NULL;
     }
     dbo_cupti *cupti = calloc(1, sizeof *cupti);
-    if (!cupti) {
-        dbo_fail_memory(err, "the record of the GPU");
+    if (dbo_need_memory(cupti, "the record of the GPU", err) != DBO_OK)
         return NULL;
-    }
     if (cudaGetDevice(&device) == cudaSuccess)
         cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
     cupti->total_sms = (uint32_t)sms;
@@ -482,8 +480,7 @@ static int by_end(const void *a, const void *b)
 static dbo_status push_spans(dbo_cupti *cupti, dbo_cupti_counts *counts, dbo_error *err)
 {
     dbo_span *spans = malloc((cupti->num_records + 1) * sizeof *spans);
-    if (!spans)
-        return dbo_fail_memory(err, "the spans of the GPU");
+    DBO_TRY(dbo_need_memory(spans, "the spans of the GPU", err));
     for (size_t i = 0; i < cupti->num_records; i++) {
         counts->in_graphs += cupti->records[i].node != 0;
         counts->matched += match(cupti, &cupti->records[i], &spans[counts->matched]);

@@ -114,10 +114,8 @@ static dbo_status group_barrier(void *self)
 dbo_process_group *dbo_process_group_create(uint32_t num_ranks, dbo_error *err)
 {
     dbo_process_group *g = calloc(1, sizeof *g + num_ranks * sizeof *g->members);
-    if (!g) {
-        dbo_fail_memory(err, "the group of a process's ranks");
+    if (dbo_need_memory(g, "the group of a process's ranks", err) != DBO_OK)
         return NULL;
-    }
     pthread_mutex_init(&g->lock, NULL);
     pthread_cond_init(&g->over, NULL);
     g->num_ranks = num_ranks;

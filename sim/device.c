@@ -374,8 +374,7 @@ static dbo_status init_ranks(dbo_sim *sim, uint32_t num_classes, dbo_error *err)
     const dbo_sim_options *o = &sim->options;
     sim->class_of = malloc(o->num_ranks * sizeof *sim->class_of);
     sim->ranks = calloc(num_classes, sizeof *sim->ranks);
-    if (!sim->class_of || !sim->ranks)
-        return dbo_fail_memory(err, "simulated ranks");
+    DBO_TRY(dbo_need_memory(sim->class_of && sim->ranks, "simulated ranks", err));
     sim->num_ranks = num_classes;
     for (uint32_t r = 0; r < o->num_ranks; r++)
         sim->class_of[r] = o->class_of ? o->class_of[r] : r;
@@ -398,10 +397,8 @@ dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err)
     if (check_options(options, num_classes, err) != DBO_OK)
         return NULL;
     dbo_sim *sim = calloc(1, sizeof *sim);
-    if (!sim) {
-        dbo_fail_memory(err, "a simulator");
+    if (dbo_need_memory(sim, "a simulator", err) != DBO_OK)
         return NULL;
-    }
     sim->options = *options;
     if (sim->options.ep_size == 0)
         sim->options.ep_size = options->num_ranks;

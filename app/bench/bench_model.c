@@ -273,8 +273,7 @@ static dbo_status make_programs(bench_run *run, uint32_t num_ranks, dbo_error *e
     cap = cap < num_ranks ? cap : num_ranks;
     run->extra_ns = malloc(cap * sizeof *run->extra_ns);
     run->programs = calloc((size_t)cap * p.period, sizeof *run->programs);
-    if (!run->extra_ns || !run->programs)
-        return dbo_fail_memory(err, "the benchmark's programs");
+    DBO_TRY(dbo_need_memory(run->extra_ns && run->programs, "the benchmark's programs", err));
     for (uint32_t r = 0; r < num_ranks; r++) {
         int64_t extra_ns = extra_of(run->model, r);
         if (variant_of(run, extra_ns) < run->num_variants)

@@ -13,8 +13,7 @@ static dbo_status read_slots(dbo_eval_case *c, const dbo_json_value *in, dbo_att
     DBO_TRY(dbo_json_need(in, "slot_mapping", DBO_JSON_ARRAY, &list, err));
     size_t count = dbo_json_count(&list);
     int64_t *slots = DBO_ARENA_ARRAY(c->arena, int64_t, count + 1);
-    if (slots == NULL)
-        return dbo_fail_memory(err, "the slots of a case");
+    DBO_TRY(dbo_need_memory(slots, "the slots of a case", err));
     m->slot_mapping = slots;
     m->num_slots = (int32_t)count;
     return dbo_json_int64s(&list, INT64_MIN, INT64_MAX, slots, err);
@@ -69,8 +68,7 @@ static dbo_status read_slices(dbo_eval_case *c, dbo_ubatch_slice **out, size_t *
     DBO_TRY(dbo_json_need(c->in, "ubatch_slices", DBO_JSON_ARRAY, &list, err));
     *count = dbo_json_count(&list);
     *out = DBO_ARENA_ARRAY(c->arena, dbo_ubatch_slice, *count + 1);
-    if (*out == NULL)
-        return dbo_fail_memory(err, "the slices of a case");
+    DBO_TRY(dbo_need_memory(*out, "the slices of a case", err));
     for (size_t i = 0; i < *count; i++) {
         dbo_json_value in = dbo_json_at(&list, i);
         dbo_ubatch_slice *slice = &(*out)[i];

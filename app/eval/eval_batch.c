@@ -73,8 +73,7 @@ dbo_status dbo_eval_slices(dbo_eval_case *c, dbo_error *err)
         return DBO_OK;
     }
     dbo_ubatch_slice *slices = DBO_ARENA_ARRAY(c->arena, dbo_ubatch_slice, (size_t)ubatches + 1);
-    if (slices == NULL)
-        return dbo_fail_memory(err, "the slices of a case");
+    DBO_TRY(dbo_need_memory(slices, "the slices of a case", err));
     DBO_TRY(dbo_slice_make(starts, reqs, padded, ubatches, split, slices, err));
     dbo_json_open_object_line(c->out);
     write_slices(c->out, "slices", slices, ubatches);
@@ -132,8 +131,7 @@ static dbo_status read_groups(dbo_eval_case *c, dbo_veto_batch *batch, dbo_error
     DBO_TRY(dbo_json_need(c->in, "groups", DBO_JSON_ARRAY, &list, err));
     size_t count = dbo_json_count(&list);
     dbo_kv_group *groups = DBO_ARENA_ARRAY(c->arena, dbo_kv_group, count + 1);
-    if (groups == NULL)
-        return dbo_fail_memory(err, "the cache groups of a case");
+    DBO_TRY(dbo_need_memory(groups, "the cache groups of a case", err));
     for (size_t g = 0; g < count; g++) {
         dbo_json_value group = dbo_json_at(&list, g);
         DBO_TRY(dbo_eval_int(&group, "block_size", 1, &groups[g].block_size, err));

@@ -325,8 +325,7 @@ dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err)
     pingpong p = {0};
     DBO_TRY(read_case(c->in, &p, err));
     machine *m = DBO_ARENA_ARRAY(c->arena, machine, 1);
-    if (m == NULL)
-        return dbo_fail_memory(err, "a case");
+    DBO_TRY(dbo_need_memory(m, "a case", err));
     *m = (machine){.arena = c->arena, .low_latency = p.low_latency};
     dbo_context *self = dbo_context_adopt(c->executor, err);
     if (self == NULL)

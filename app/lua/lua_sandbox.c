@@ -267,10 +267,8 @@ static int set_up(lua_State *L)
 dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err)
 {
     dbo_sandbox *box = calloc(1, sizeof *box);
-    if (!box) {
-        dbo_fail_memory(err, "the script");
+    if (dbo_need_memory(box, "the script", err) != DBO_OK)
         return NULL;
-    }
     if (limits)
         box->limits = *limits;
     dbo_sandbox_limits *use = &box->limits;
@@ -496,8 +494,7 @@ dbo_status dbo_sandbox_load_text(dbo_sandbox *box, const char *path, const char 
                                  size_t length, dbo_error *err)
 {
     char *copy = malloc(length + 1);
-    if (!copy)
-        return dbo_fail_memory(err, path);
+    DBO_TRY(dbo_need_memory(copy, path, err));
     memcpy(copy, text, length);
     copy[length] = '\0';
     DBO_TRY(keep_source(box, path, copy, err));

@@ -146,8 +146,7 @@ dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results
 {
     dbo_error why = {0};
     dbo_watch *watch = watch_create(box, arguments, results);
-    if (!watch)
-        return dbo_fail_memory(err, "the script");
+    DBO_TRY(dbo_need_memory(watch, "the script", err));
     atomic_store(&box->unpaid_ns, 0);
     atomic_fetch_add(&box->holders, 1);
     pthread_t thread;

@@ -103,8 +103,7 @@ static int compare_issued(const void *a, const void *b)
 static dbo_status index_issues(stepper *s, dbo_error *err)
 {
     s->issues = malloc((s->trace->num_issues + 1) * sizeof *s->issues);
-    if (!s->issues)
-        return dbo_fail_memory(err, "the turns");
+    DBO_TRY(dbo_need_memory(s->issues, "the turns", err));
     uint32_t at = 0;
     for (uint64_t i = 0; i < s->trace->num_issues; i++) {
         const dbo_issue *issue = dbo_trace_issue(s->trace, i);

@@ -23,6 +23,7 @@
 #ifndef DBO_STATUS_H
 #define DBO_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* X(enumerator, short name, text) */
@@ -73,6 +74,16 @@ dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, cons
 
 /* The error of a failed allocation of `what`. */
 dbo_status dbo_fail_memory(dbo_error *err, const char *what);
+
+/* The same unless the memory is there:
+ *
+ *     int32_t *ids = calloc(count, sizeof *ids);
+ *     DBO_TRY(dbo_need_memory(ids, "the blocks of a step", err));
+ */
+static inline dbo_status dbo_need_memory(bool there, const char *what, dbo_error *err)
+{
+    return there ? DBO_OK : dbo_fail_memory(err, what);
+}
 
 /* Puts "prefix: " before the message of an error on its way up; returns its status. With err NULL
  * there is none: DBO_INTERNAL comes back, so a caller whose err may be NULL returns its own. */

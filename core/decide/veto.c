@@ -42,8 +42,7 @@ static dbo_status reserve(dbo_veto_scratch *scratch, size_t count, dbo_error *er
         return DBO_OK;
     size_t capacity = count * 2;
     int32_t *ids = realloc(scratch->ids, capacity * sizeof *ids);
-    if (ids == NULL)
-        return dbo_fail_memory(err, "the blocks that a step writes");
+    DBO_TRY(dbo_need_memory(ids, "the blocks that a step writes", err));
     scratch->ids = ids;
     scratch->capacity = capacity;
     return DBO_OK;

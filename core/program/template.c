@@ -14,10 +14,8 @@ const dbo_a2a_cost dbo_a2a_cost_open = {.fixed_ns = -1};
 dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_error *err)
 {
     dbo_template *t = calloc(1, sizeof *t);
-    if (!t) {
-        dbo_fail_memory(err, "a schedule");
+    if (dbo_need_memory(t, "a schedule", err) != DBO_OK)
         return NULL;
-    }
     atomic_init(&t->holders, 1);
     snprintf(t->name, sizeof t->name, "%s", name);
     dbo_arena_init(&t->arena, 0);

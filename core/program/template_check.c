@@ -237,8 +237,7 @@ static dbo_status check_events(play *p, dbo_error *err)
 {
     const dbo_program *program = &p->t->program;
     uint8_t *recorded = calloc((size_t)program->num_events + 1, 1);
-    if (!recorded)
-        return dbo_fail_memory(err, "a schedule's check");
+    DBO_TRY(dbo_need_memory(recorded, "a schedule's check", err));
     dbo_status status = DBO_OK;
     for (uint32_t u = 0; u < program->num_ubatches; u++)
         for (uint32_t i = 0; i < program->num_instrs[u]; i++)

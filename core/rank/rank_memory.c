@@ -117,8 +117,7 @@ dbo_status dbo_rank_take_outputs(dbo_rank *rank, dbo_rank_outputs *out, dbo_erro
     if (rank->num_buffers == 0)
         return DBO_OK;
     out->blocks = calloc(rank->num_buffers, sizeof *out->blocks);
-    if (!out->blocks)
-        return dbo_fail_memory(err, "a graph's outputs");
+    DBO_TRY(dbo_need_memory(out->blocks, "a graph's outputs", err));
     out->count = rank->num_buffers;
     for (uint32_t i = 0; i < rank->num_buffers; i++) {
         if (!rank->buffers[i].block || rank->buffers[i].workspace)

@@ -183,8 +183,7 @@ dbo_status dbo_recorder_wrap(dbo_recorder *recorder, dbo_seam *seam, dbo_error *
 {
     DBO_TRY(dbo_seam_check(seam, err));
     dbo_recorder_tap *tap = calloc(1, sizeof *tap);
-    if (!tap)
-        return dbo_fail_memory(err, "a recorder");
+    DBO_TRY(dbo_need_memory(tap, "a recorder", err));
     tap->recorder = recorder;
     tap->next = recorder->taps;
     recorder->taps = tap;

@@ -396,8 +396,7 @@ dbo_status dbo_ref_attach(const dbo_ref_context *context, bool low_latency, dbo_
         if (!op->io || !references[kind])
             continue;
         dbo_op_io *io = copy_io(program, op->io);
-        if (!io)
-            return dbo_fail_memory(err, "a program");
+        DBO_TRY(dbo_need_memory(io, "a program", err));
         io->ref = references[kind];
         io->arg = context;
         op->io = io;
@@ -408,8 +407,7 @@ dbo_status dbo_ref_attach(const dbo_ref_context *context, bool low_latency, dbo_
             continue;
         dbo_op_io *io = copy_io(program, post->io);
         dbo_route *route = dbo_arena_alloc(&program->texts, sizeof *route);
-        if (!io || !route)
-            return dbo_fail_memory(err, "a program");
+        DBO_TRY(dbo_need_memory(io && route, "a program", err));
         dbo_ref_route(&context->model->spec, context->num_ranks, low_latency,
                       post->direction == DBO_A2A_COMBINE, io, route);
         io->route = route;

@@ -29,8 +29,7 @@ dbo_status dbo_cut_make(dbo_cut *cut, const dbo_cut_step *step, dbo_error *err)
         cut->has_blocks = cut->has_blocks || step->requests[r].blocks;
     size_t rows = (size_t)step->num_reqs_padded + 1;
     cut->storage = calloc((2 + 2 * (size_t)num_ubatches) * rows, sizeof *cut->storage);
-    if (!cut->storage)
-        return dbo_fail_memory(err, "a step's metadata");
+    DBO_TRY(dbo_need_memory(cut->storage, "a step's metadata", err));
     int32_t *starts = cut->storage, *lens = starts + rows;
     cut->seq_lens = lens;
     dbo_batch_fill(step->requests, step->num_reqs, starts, lens);

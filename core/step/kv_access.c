@@ -62,8 +62,7 @@ static dbo_status replace(dbo_program *program, const dbo_access *list, uint32_t
     dbo_access *copy =
         dbo_arena_alloc(&program->texts, ((size_t)count + cache->count + 1) * sizeof *copy);
     uint32_t kept = 0;
-    if (!copy)
-        return dbo_fail_memory(err, "accesses of the KV cache");
+    DBO_TRY(dbo_need_memory(copy, "accesses of the KV cache", err));
     for (uint32_t i = 0; i < count; i++)
         if (list[i].buffer != dbo_layer_buffer(0, DBO_BUFFER_KV_CACHE))
             copy[kept++] = list[i];
@@ -91,8 +90,7 @@ static dbo_status set_op(dbo_program *program, dbo_program_op *op, const dbo_uba
     dbo_op_io *io = dbo_arena_copy(&program->texts, op->io, sizeof *io);
     ranges cache = {.items = dbo_arena_alloc(&program->texts,
                                              (most_ranges(m, requests) + 1) * sizeof *cache.items)};
-    if (!io || !cache.items)
-        return dbo_fail_memory(err, "accesses of the KV cache");
+    DBO_TRY(dbo_need_memory(io && cache.items, "accesses of the KV cache", err));
     add_requests(&cache, m, requests, writes, block_size);
     if (writes)
         DBO_TRY(replace(program, io->writes, io->num_writes, &cache, &io->writes, &io->num_writes,

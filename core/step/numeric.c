@@ -94,8 +94,7 @@ static dbo_status make_inputs(const dbo_numeric *n, const dbo_step_view *step, i
                    .slots = calloc(tokens + 1, sizeof *in->slots),
                    .positions = calloc(tokens + 1, sizeof *in->positions),
                    .starts = calloc(2 * rows, sizeof *in->starts)};
-    if (!in->slots || !in->positions || !in->starts)
-        return dbo_fail_memory(err, "a step's tokens");
+    DBO_TRY(dbo_need_memory(in->slots && in->positions && in->starts, "a step's tokens", err));
     in->lens = in->starts + rows;
     dbo_batch_fill(step->requests, step->num_reqs, in->starts, in->lens);
     return dbo_batch_fill_slots(step->requests, step->num_reqs,
@@ -240,8 +239,7 @@ dbo_status dbo_numeric_init(dbo_numeric *numeric, dbo_runner *runner, const dbo_
                                          .num_ranks = runner->group_size};
     numeric->context.notes = calloc(((size_t)limits->num_layers + 1) * limits->max_tokens,
                                     model->spec.hidden * sizeof(float));
-    if (!numeric->context.notes)
-        return dbo_fail_memory(err, "a numeric rank");
+    DBO_TRY(dbo_need_memory(numeric->context.notes, "a numeric rank", err));
     runner->hook = (dbo_plan_hook){.prepare = prepare, .self = numeric};
     return DBO_OK;
 }

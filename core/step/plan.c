@@ -70,8 +70,7 @@ static dbo_status ubatch_costs(plan_inputs *in, uint32_t i, uint32_t layer, dbo_
     };
     if (d->model) {
         dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
-        if (!shapes)
-            return dbo_fail_memory(err, "a step's requests");
+        DBO_TRY(dbo_need_memory(shapes, "a step's requests", err));
         shape.num_requests = request_shapes(m, shapes);
         shape.requests = shapes;
         status = dbo_step_rules_of(d)->costs(d->rules_self, d, &shape, out, err);

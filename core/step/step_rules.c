@@ -29,8 +29,7 @@ static dbo_status ask_veto(const dbo_config *config, const dbo_request *requests
         columns = requests[r].num_blocks > columns ? requests[r].num_blocks : columns;
     size_t reqs = (size_t)num_reqs;
     int32_t *table = calloc(reqs * ((size_t)columns + 2) + 1, sizeof *table);
-    if (!table)
-        return dbo_fail_memory(err, "the block table");
+    DBO_TRY(dbo_need_memory(table, "the block table", err));
     int32_t *computed = table + reqs * (size_t)columns, *scheduled = computed + reqs;
     bool any = false;
     for (int32_t r = 0; r < num_reqs; r++) {

@@ -121,8 +121,7 @@ static dbo_status capture(dbo_wrapper *w, forward *f, dbo_error *err)
 {
     const dbo_seam *seam = &w->rank->seam;
     dbo_graph_entry *grown = realloc(w->graphs, (w->num_graphs + 1) * sizeof *grown);
-    if (!grown)
-        return dbo_fail_memory(err, "the graph cache");
+    DBO_TRY(dbo_need_memory(grown, "the graph cache", err));
     w->graphs = grown;
     DBO_TRY(enter_pool(w, err));
     uint64_t before = w->has_pool ? dbo_allocator_pool_bytes(w->rank->allocator, w->pool) : 0;

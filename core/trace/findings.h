@@ -71,6 +71,7 @@ typedef struct dbo_finding_slot {
     uint32_t item;
 } dbo_finding_slot;
 
+/* {0} has none. */
 typedef struct dbo_findings {
     dbo_finding *items;
     uint32_t count, cap;

@@ -54,8 +54,7 @@ static dbo_status collect(dbo_notation *out, const dbo_trace *trace, uint32_t ra
     for (uint64_t i = 0; i < trace->num_issues; i++)
         num += is_shown(dbo_trace_issue(trace, i), rank, step);
     out->entries = malloc((size_t)(num + 1) * sizeof *out->entries);
-    if (out->entries == NULL)
-        return dbo_fail_memory(err, "the notation");
+    DBO_TRY(dbo_need_memory(out->entries, "the notation", err));
     for (uint64_t i = 0; i < trace->num_issues; i++) {
         const dbo_issue *issue = dbo_trace_issue(trace, i);
         if (!is_shown(issue, rank, step))

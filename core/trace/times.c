@@ -77,8 +77,7 @@ dbo_status dbo_times_init(dbo_times *out, const dbo_span *spans, size_t num_span
 {
     *out = (dbo_times){0};
     dbo_span *transfers = malloc((num_spans + 1) * sizeof *transfers);
-    if (transfers == NULL)
-        return dbo_fail_memory(err, "the transfers of a step");
+    DBO_TRY(dbo_need_memory(transfers, "the transfers of a step", err));
     dbo_status status = classify(out, spans, num_spans, transfers, err);
     free(transfers);
     if (status != DBO_OK)

@@ -46,10 +46,8 @@ static void *thread_main(void *arg)
 static dbo_context *context_alloc(dbo_context_kind kind, dbo_error *err)
 {
     dbo_context *context = calloc(1, sizeof *context);
-    if (!context) {
-        dbo_fail_memory(err, "a context");
+    if (dbo_need_memory(context, "a context", err) != DBO_OK)
         return NULL;
-    }
     context->kind = kind;
     if (kind == DBO_CONTEXT_THREAD && sem_init(&context->turn, 0, 0) != 0) {
         free(context);

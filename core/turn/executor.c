@@ -140,10 +140,8 @@ dbo_executor *dbo_executor_create(dbo_context_kind kind, uint32_t max_ubatches,
         return NULL;
     }
     dbo_executor *ex = calloc(1, sizeof *ex + max_ubatches * sizeof ex->slots[0]);
-    if (!ex) {
-        dbo_fail_memory(err, "an executor");
+    if (dbo_need_memory(ex, "an executor", err) != DBO_OK)
         return NULL;
-    }
     ex->kind = kind;
     ex->max = max_ubatches;
     ex->pool = pool;

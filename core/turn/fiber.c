@@ -207,8 +207,7 @@ static dbo_fiber *block_of(unsigned char *stack, size_t stack_bytes, size_t colo
 static dbo_status pool_grow(dbo_fiber_pool *pool, dbo_error *err)
 {
     slab *grown = malloc(sizeof *grown);
-    if (!grown)
-        return dbo_fail_memory(err, "a slab of fiber stacks");
+    DBO_TRY(dbo_need_memory(grown, "a slab of fiber stacks", err));
     size_t stride = pool->stack_bytes + pool->page_bytes;
     grown->base = map_stacks(pool->slab_stacks, pool->stack_bytes, pool->page_bytes);
     if (!grown->base) {
@@ -238,10 +237,8 @@ dbo_fiber_pool *dbo_fiber_pool_create(size_t stack_bytes, size_t slab_stacks, db
         return NULL;
     }
     dbo_fiber_pool *pool = calloc(1, sizeof *pool);
-    if (!pool) {
-        dbo_fail_memory(err, "a pool of fibers");
+    if (dbo_need_memory(pool, "a pool of fibers", err) != DBO_OK)
         return NULL;
-    }
     pool->page_bytes = page;
     pool->stack_bytes = (wanted + page - 1) / page * page;
     pool->slab_stacks = slab_stacks ? slab_stacks : SLAB_DEFAULT;
@@ -422,10 +419,8 @@ dbo_fiber *dbo_fiber_create(dbo_fiber_pool *pool, dbo_fiber_fn fn, void *arg, db
 dbo_fiber *dbo_fiber_adopt_thread(dbo_error *err)
 {
     dbo_fiber *fiber = calloc(1, sizeof *fiber);
-    if (!fiber) {
-        dbo_fail_memory(err, "the fiber of a thread");
+    if (dbo_need_memory(fiber, "the fiber of a thread", err) != DBO_OK)
         return NULL;
-    }
 #if defined(FIBER_TSAN)
     fiber->tsan_fiber = __tsan_get_current_fiber();
 #endif

@@ -88,8 +88,7 @@ static dbo_status allot(allotment *a, int32_t **out, dbo_error *err)
                         "tokens: too large to compute",
                         a->num_ranks, (unsigned long long)needed, a->block_size);
     int32_t *blocks = malloc((count + 1) * sizeof *blocks);
-    if (!blocks)
-        return dbo_fail_memory(err, "the blocks of requests");
+    DBO_TRY(dbo_need_memory(blocks, "the blocks of requests", err));
     a->next = (int32_t)named + 1;
     *out = blocks;
     for (uint32_t r = 0; r < a->list->count; r++) {
@@ -107,8 +106,7 @@ static dbo_status fill_list(const allotment *a, uint32_t step, const int32_t *bl
 {
     out->count = a->list->count;
     out->requests = calloc(out->count + (size_t)1, sizeof *out->requests);
-    if (!out->requests)
-        return dbo_fail_memory(err, "requests");
+    DBO_TRY(dbo_need_memory(out->requests, "requests", err));
     for (uint32_t r = 0; r < out->count; r++) {
         dbo_request *q = &out->requests[r];
         *q = a->list->requests[r];
@@ -167,8 +165,7 @@ static dbo_status fill_requests(dbo_numeric_scene *s, const dbo_experiment *e, d
     s->lists = calloc(lists, sizeof *s->lists);
     s->pointers = calloc(lists, sizeof(dbo_request_list *)); /* NOLINT(bugprone-sizeof-*) */
     s->blocks = calloc(lists, sizeof *s->blocks);
-    if (!s->lists || !s->pointers || !s->blocks)
-        return dbo_fail_memory(err, "requests");
+    DBO_TRY(dbo_need_memory(s->lists && s->pointers && s->blocks, "requests", err));
     for (uint32_t part = 0; part < parts; part++) {
         DBO_TRY(check_tokens(batch_of(e, part), num_ranks, err));
         for (uint32_t r = 0; r < num_ranks; r++)

@@ -56,8 +56,7 @@ dbo_status dbo_speed_find(const dbo_perf *perf, const dbo_experiment *experiment
 {
     const dbo_perf_machine machine = {.self = experiment, .op_ns = op_ns, .transfer = transfer};
     uint64_t *tokens = malloc(experiment->config.data_parallel_size * sizeof *tokens);
-    if (!tokens)
-        return dbo_fail_memory(err, "the ranks");
+    DBO_TRY(dbo_need_memory(tokens, "the ranks", err));
     dbo_perf_about about = about_run(experiment, run, shown, tokens);
     about.threshold = threshold;
     if (experiment->has_hardware)
@@ -73,8 +72,7 @@ dbo_status dbo_speed_replay(const dbo_perf *perf, const dbo_experiment *experime
                             dbo_error *err)
 {
     uint64_t *tokens = malloc(experiment->config.data_parallel_size * sizeof *tokens);
-    if (!tokens)
-        return dbo_fail_memory(err, "the ranks");
+    DBO_TRY(dbo_need_memory(tokens, "the ranks", err));
     const dbo_perf_about about = about_run(experiment, run, shown, tokens);
     dbo_status status = dbo_perf_replay(perf, &about, out_ns, err);
     free(tokens);

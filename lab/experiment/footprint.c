@@ -51,8 +51,7 @@ static dbo_status count_different(const dbo_request_list *list, double *out, dbo
     for (uint32_t i = 0; i < list->count; i++)
         count += list->requests[i].blocks ? (size_t)list->requests[i].num_blocks : 0;
     int32_t *all = malloc(count * sizeof *all + 1);
-    if (!all)
-        return dbo_fail_memory(err, "the KV cache's blocks");
+    DBO_TRY(dbo_need_memory(all, "the KV cache's blocks", err));
     count = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         const dbo_request *r = &list->requests[i];

@@ -76,13 +76,11 @@ dbo_status dbo_value_of_text(const dbo_value_memory *memory, const char *text, d
     for (const char *at = text; (at = strchr(at, ',')); at++)
         count++;
     dbo_value *items = memory->alloc(memory->self, count * sizeof *items);
-    if (!items)
-        return dbo_fail_memory(err, "a setting");
+    DBO_TRY(dbo_need_memory(items, "a setting", err));
     for (uint32_t i = 0; i < count; i++) {
         size_t length = strcspn(text, ",");
         const char *word = copy_trimmed(memory, text, length);
-        if (!word)
-            return dbo_fail_memory(err, "a setting");
+        DBO_TRY(dbo_need_memory(word, "a setting", err));
         items[i] = value_of_word(word);
         text += length + 1;
     }
@@ -99,8 +97,7 @@ dbo_status dbo_value_of_setting(const dbo_value_memory *memory, const char *sett
     if (!equals || equals == setting)
         return dbo_fail(err, DBO_INVALID, "For example: nodes=4", "a setting is written KEY=VALUE");
     out->key = copy_trimmed(memory, setting, (size_t)(equals - setting));
-    if (!out->key)
-        return dbo_fail_memory(err, "a setting");
+    DBO_TRY(dbo_need_memory(out->key, "a setting", err));
     return dbo_value_of_text(memory, equals + 1, &out->value, err);
 }
 

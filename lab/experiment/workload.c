@@ -21,8 +21,7 @@ static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *er
         return DBO_OK;
     size_t capacity = count ? (size_t)count * 2 : 1;
     void *moved = realloc(*items, capacity * bytes);
-    if (!moved)
-        return dbo_fail_memory(err, "the batch");
+    DBO_TRY(dbo_need_memory(moved, "the batch", err));
     *items = moved;
     return DBO_OK;
 }
@@ -82,8 +81,7 @@ static dbo_status copy_cache(dbo_request_cache *to, const dbo_request_cache *fro
 {
     if (from && from->blocks) {
         int32_t *blocks = malloc(from->num_blocks * sizeof *blocks + 1);
-        if (!blocks)
-            return dbo_fail_memory(err, "the batch");
+        DBO_TRY(dbo_need_memory(blocks, "the batch", err));
         memcpy(blocks, from->blocks, from->num_blocks * sizeof *blocks);
         to->blocks = blocks;
         to->num_blocks = from->num_blocks;
@@ -91,8 +89,7 @@ static dbo_status copy_cache(dbo_request_cache *to, const dbo_request_cache *fro
     if (from && from->prefix) {
         to->prefix = strdup(from->prefix);
         to->prefix_len = from->prefix_len;
-        if (!to->prefix)
-            return dbo_fail_memory(err, "the batch");
+        DBO_TRY(dbo_need_memory(to->prefix, "the batch", err));
     }
     return DBO_OK;
 }
@@ -243,14 +240,12 @@ dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t 
     free(load->ranks);
     load->num_ranks = num_ranks;
     load->ranks = calloc(num_ranks, sizeof(dbo_request_list *));
-    if (!load->ranks)
-        return dbo_fail_memory(err, "the batch");
+    DBO_TRY(dbo_need_memory(load->ranks, "the batch", err));
     if (load->kind == DBO_WORKLOAD_REQUESTS)
         return expand_listed(load, err);
     dbo_workload_forget_requests(load);
     dbo_described *known = calloc(num_ranks, sizeof *known);
-    if (!known)
-        return dbo_fail_memory(err, "the batch");
+    DBO_TRY(dbo_need_memory(known, "the batch", err));
     dbo_status status = expand_described(load, query_len, known, err);
     free(known);
     return status;

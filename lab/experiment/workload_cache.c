@@ -82,8 +82,7 @@ static dbo_status find_prefixes(dbo_prefixes *p, dbo_request_list *list, uint32_
     uint32_t named = 0, found = 0;
     *p = (dbo_prefixes){calloc(count, sizeof *p->order), calloc(count, sizeof *p->of),
                         calloc(count, sizeof *p->items)};
-    if (!p->order || !p->of || !p->items)
-        return dbo_fail_memory(err, "the blocks of a batch");
+    DBO_TRY(dbo_need_memory(p->order && p->of && p->items, "the blocks of a batch", err));
     for (uint32_t i = 0; i < list->count; i++)
         if (list->cache[i].prefix)
             p->order[named++] = i;
@@ -155,8 +154,7 @@ static dbo_status allot_all(dbo_request_list *list, dbo_prefixes *prefixes, uint
     DBO_TRY(find_prefixes(prefixes, list, block_size, &next, err));
     free(list->allotted);
     list->allotted = malloc(total * sizeof *list->allotted + 1);
-    if (!list->allotted)
-        return dbo_fail_memory(err, "the blocks of a batch");
+    DBO_TRY(dbo_need_memory(list->allotted, "the blocks of a batch", err));
     for (uint32_t i = 0; i < list->count; i++) {
         fill(list, prefixes, i, block_size, list->allotted + at, &next);
         at += blocks_of(&list->requests[i], block_size);

@@ -41,8 +41,7 @@ static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, dou
         return dbo_fail_key(err, DBO_LIMIT, key, NULL, "%s has more than %u values", key,
                             (unsigned)DBO_MAX_RANKS);
     uint32_t *values = malloc(count * sizeof *values);
-    if (!values)
-        return dbo_fail_memory(err, "the batch");
+    DBO_TRY(dbo_need_memory(values, "the batch", err));
     dbo_status status = DBO_OK;
     for (uint32_t i = 0; i < count && status == DBO_OK; i++) {
         status = count > 1 ? dbo_value_integer_at(key, i, &items[i], min, max, &values[i], err)
@@ -76,8 +75,7 @@ static dbo_status take_blocks(dbo_request_cache *cache, const dbo_value *value, 
     uint32_t count = 0;
     DBO_TRY(dbo_value_list("blocks", "a list of numbers", value, &items, &count, err));
     int32_t *blocks = malloc(count * sizeof *blocks);
-    if (!blocks)
-        return dbo_fail_memory(err, "the batch");
+    DBO_TRY(dbo_need_memory(blocks, "the batch", err));
     cache->blocks = blocks;
     cache->num_blocks = count;
     for (uint32_t i = 0; i < count; i++) {

@@ -14,8 +14,7 @@
 static dbo_status shorten(dbo_fault *fault, const dbo_rank_step *step, dbo_error *err)
 {
     dbo_request *grown = realloc(fault->requests, (size_t)step->num_reqs * sizeof *grown + 1);
-    if (!grown)
-        return dbo_fail_memory(err, "a step's requests");
+    DBO_TRY(dbo_need_memory(grown, "a step's requests", err));
     fault->requests = grown;
     for (int32_t r = 0; r < step->num_reqs; r++) {
         grown[r] = step->requests[r];
@@ -39,8 +38,7 @@ static dbo_status write_in_place(dbo_fault *fault, const dbo_rank_step *step, db
         if (seen >= cut->seq_lens[last])
             continue;
         uint64_t *lost = dbo_fault_note_of(fault, step->rank->id, step->requests[last].id);
-        if (!lost)
-            return dbo_fail_memory(err, "lengths of requests");
+        DBO_TRY(dbo_need_memory(lost, "lengths of requests", err));
         fault->reached++;
         *lost += (uint64_t)(cut->seq_lens[last] - seen);
         cut->seq_lens[last] = seen;
@@ -77,8 +75,7 @@ static dbo_status route_padding(void *self, const dbo_deployment *d, const dbo_l
         return DBO_OK;
     fault->reached++;
     dbo_layer_costs *routed = malloc(sizeof *routed);
-    if (!routed)
-        return dbo_fail_memory(err, "a step's costs");
+    DBO_TRY(dbo_need_memory(routed, "a step's costs", err));
     const dbo_request_shape one = {1, real->padded_tokens, real->padded_tokens};
     all.tokens = real->padded_tokens;
     all.group_tokens = (uint64_t)real->padded_tokens * d->config->data_parallel_size;
@@ -110,8 +107,7 @@ static dbo_status fit_profile(void *self, dbo_rank *rank, const dbo_step_result 
     if (status != DBO_OK)
         return status;
     uint64_t *profiled = dbo_fault_note_of(fault, rank->id, 0);
-    if (!profiled)
-        return dbo_fail_memory(err, "a profile");
+    DBO_TRY(dbo_need_memory(profiled, "a profile", err));
     if (split && *profiled == 0)
         *profiled = used;
     if (split || *profiled == 0 || used <= *profiled)

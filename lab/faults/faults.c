@@ -140,8 +140,7 @@ dbo_status dbo_fault_attach(void *self, uint32_t rank, dbo_seam *seam, dbo_error
     if (!fault || !fault->kind->hooks)
         return DBO_OK;
     dbo_fault_tap *tap = calloc(1, sizeof *tap);
-    if (!tap)
-        return dbo_fail_memory(err, "a fault");
+    DBO_TRY(dbo_need_memory(tap, "a fault", err));
     tap->fault = fault;
     tap->next = fault->taps;
     fault->taps = tap;

@@ -144,8 +144,7 @@ static dbo_status apply(const dbo_rewrite *how, const dbo_program *in, dbo_progr
     dbo_rewriting r = {.in = in, .how = how};
     memset(out, 0, sizeof *out);
     r.alias = calloc((size_t)in->num_buffers + 1, sizeof *r.alias);
-    if (!r.alias)
-        return dbo_fail_memory(err, "a program");
+    DBO_TRY(dbo_need_memory(r.alias, "a program", err));
     copy_frame(&r);
     for (uint32_t u = 0; u < in->num_ubatches && r.out.status == DBO_OK; u++)
         how->part(&r, u);

@@ -308,8 +308,7 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
     scan begin = s;
     DBO_TRY(check_size(&s, options, err));
     dbo_json *doc = calloc(1, sizeof *doc);
-    if (!doc)
-        return dbo_fail_memory(err, "a JSON document");
+    DBO_TRY(dbo_need_memory(doc, "a JSON document", err));
     dbo_arena_init(&doc->arena, chunk_bytes(length));
     doc->root = (dbo_json_value){.key = options->name, .index = options->line};
     dbo_status status = make_tree(doc, &begin, options, err);
@@ -351,8 +350,7 @@ static dbo_status read_stream(FILE *file, const dbo_json_options *options, char 
         if (capacity - *length < READ_CHUNK_BYTES) {
             capacity = capacity * 2 + READ_CHUNK_BYTES;
             char *larger = realloc(*out, capacity);
-            if (!larger)
-                return dbo_fail_memory(err, "the text of a JSON file");
+            DBO_TRY(dbo_need_memory(larger, "the text of a JSON file", err));
             *out = larger;
         }
         size_t got = fread(*out + *length, 1, capacity - *length, file);

@@ -40,8 +40,7 @@ static dbo_status fit_slots(dbo_name_list *list, dbo_arena *arena, dbo_error *er
         return DBO_OK;
     uint32_t larger = list->num_slots > 0 ? 2 * list->num_slots : 32;
     uint32_t *slots = DBO_ARENA_ARRAY(arena, uint32_t, larger);
-    if (!slots)
-        return dbo_fail_memory(err, "the names of a program");
+    DBO_TRY(dbo_need_memory(slots, "the names of a program", err));
     for (uint32_t i = 0; i < list->count; i++)
         put(slots, larger, list->names[i], i);
     list->slots = slots;
@@ -54,16 +53,14 @@ dbo_status dbo_name_push(dbo_name_list *list, dbo_arena *arena, const char *name
     if (list->count == list->capacity) {
         uint32_t larger = list->capacity > 0 ? 2 * list->capacity : 16;
         const char **grown = DBO_ARENA_ARRAY(arena, const char *, larger);
-        if (!grown)
-            return dbo_fail_memory(err, "the names of a program");
+        DBO_TRY(dbo_need_memory(grown, "the names of a program", err));
         if (list->count > 0)
             memcpy(grown, list->names, list->count * sizeof *grown);
         list->names = grown;
         list->capacity = larger;
     }
     const char *copy = dbo_arena_copy_string(arena, name);
-    if (!copy)
-        return dbo_fail_memory(err, "the names of a program");
+    DBO_TRY(dbo_need_memory(copy, "the names of a program", err));
     list->names[list->count++] = copy;
     return DBO_OK;
 }

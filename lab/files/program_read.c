@@ -192,8 +192,7 @@ static dbo_status read_accesses(reader *r, const dbo_json_value *instr, const ch
     if (*count == 0)
         return DBO_OK;
     dbo_access *accesses = DBO_ARENA_ARRAY(&r->file->arena, dbo_access, *count);
-    if (!accesses)
-        return dbo_fail_memory(err, "a program");
+    DBO_TRY(dbo_need_memory(accesses, "a program", err));
     for (uint32_t i = 0; i < *count; i++) {
         uint16_t buffer = 0;
         dbo_json_value name = dbo_json_at(&list, i);
@@ -425,8 +424,7 @@ static dbo_status order_ops(dbo_program_file *file, dbo_error *err)
     const dbo_program *p = &file->program;
     op_entry *entries = DBO_ARENA_ARRAY(&file->arena, op_entry, p->num_ops + 1);
     file->ops_by_id = DBO_ARENA_ARRAY(&file->arena, uint32_t, p->num_ops + 1);
-    if (!entries || !file->ops_by_id)
-        return dbo_fail_memory(err, "the names of a program");
+    DBO_TRY(dbo_need_memory(entries && file->ops_by_id, "the names of a program", err));
     for (uint32_t i = 0; i < p->num_ops; i++)
         entries[i] = (op_entry){.id = p->ops[i].id_bits, .number = i};
     qsort(entries, p->num_ops, sizeof *entries, compare_ids);

@@ -24,8 +24,7 @@ static dbo_status put_in_order(dbo_arrivals *a, const dbo_workload *batch, dbo_a
         if (count < 2 || shares_blocks(list))
             continue;
         ordered->requests = calloc(count, sizeof *ordered->requests);
-        if (!ordered->requests)
-            return dbo_fail_memory(err, "the requests");
+        DBO_TRY(dbo_need_memory(ordered->requests, "the requests", err));
         ordered->count = count;
         ordered->num_tokens = list->num_tokens;
         for (uint32_t i = 0; i < count; i++)

@@ -80,8 +80,7 @@ static dbo_status keep(void *self, dbo_world_rank *rank, uint32_t step, dbo_erro
     part->ran = result->ran;
     part->rows = malloc((tokens * row + 1) * sizeof(float));
     part->notes = malloc(((w->job->num_layers + 1) * tokens * out->hidden + 1) * sizeof(float));
-    if (!part->rows || !part->notes)
-        return dbo_fail_memory(err, "a step's rows");
+    DBO_TRY(dbo_need_memory(part->rows && part->notes, "a step's rows", err));
     for (uint32_t t = 0; t < tokens; t++) {
         memcpy(part->rows + t * row, dbo_numeric_row(n, t), row * sizeof(float));
         for (uint32_t layer = 0; layer <= w->job->num_layers; layer++)

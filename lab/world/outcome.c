@@ -40,8 +40,7 @@ static dbo_status copy_slices(const dbo_experiment *experiment, dbo_outcome *o, 
     uint32_t n = dbo_simulated_result(&o->on, o->rank)->cut.num_ubatches;
     o->slices = calloc((size_t)num_ranks * n, sizeof *o->slices);
     o->slices_padded = calloc((size_t)num_ranks * n, sizeof *o->slices_padded);
-    if (!o->slices || !o->slices_padded)
-        return dbo_fail_memory(err, "the slices");
+    DBO_TRY(dbo_need_memory(o->slices && o->slices_padded, "the slices", err));
     for (uint32_t r = 0; r < num_ranks; r++) {
         const dbo_cut *cut = &dbo_simulated_result(&o->on, r)->cut;
         memcpy(&o->slices[(size_t)r * n], cut->slices, n * sizeof *o->slices);

@@ -202,8 +202,7 @@ static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_si
                                        .ended = ended,
                                        .self = s};
     s->probes = calloc(s->fold.num_classes, sizeof *s->probes);
-    if (!s->probes)
-        return dbo_fail_memory(err, "the ranks");
+    DBO_TRY(dbo_need_memory(s->probes, "the ranks", err));
     DBO_TRY(dbo_world_init(&s->world, &world, err));
     return dbo_world_steps(&s->world, &batches, err);
 }
@@ -224,8 +223,7 @@ static dbo_status copy_vote(const simulation *s, dbo_simulated *out, dbo_error *
     out->vote_rows = (uint32_t)rows;
     out->vote = calloc(ranks * rows, sizeof *out->vote);
     out->across_dp = calloc(ranks, sizeof *out->across_dp);
-    if (!out->vote || !out->across_dp)
-        return dbo_fail_memory(err, "the vote");
+    DBO_TRY(dbo_need_memory(out->vote && out->across_dp, "the vote", err));
     memcpy(out->vote, runner->matrix, ranks * rows * sizeof *out->vote);
     memcpy(out->across_dp, runner->across_dp, ranks * sizeof *out->across_dp);
     out->caps = runner->setup.caps;
@@ -251,8 +249,7 @@ static void copy_graphs(const simulation *s, uint32_t shown, dbo_simulated *out)
 static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, dbo_error *err)
 {
     out->results = calloc(s->fold.num_classes, sizeof *out->results);
-    if (!out->results)
-        return dbo_fail_memory(err, "the results");
+    DBO_TRY(dbo_need_memory(out->results, "the results", err));
     out->num_classes = s->fold.num_classes;
     uint32_t most = 0; /* class with the most tokens; of several the least late, which waits */
     for (uint32_t c = 0; c < s->fold.num_classes; c++) {

@@ -240,8 +240,7 @@ static dbo_status plot_points(const dbo_table *table, const dbo_plot *plot, dbo_
         return refuse("log_x needs numbers above 0", err);
     open_ranges(&canvas);
     canvas.cells = calloc((size_t)canvas.width * canvas.height, 1);
-    if (!canvas.cells)
-        return dbo_fail_memory(err, "a plot");
+    DBO_TRY(dbo_need_memory(canvas.cells, "a plot", err));
     for (uint32_t s = 0; s < plot->num_series; s++)
         draw_series(&canvas, s, true);
     for (uint32_t s = 0; s < plot->num_series; s++)

@@ -29,8 +29,7 @@ void dbo_table_fini(dbo_table *table)
 dbo_status dbo_table_set_title(dbo_table *table, const char *title, dbo_error *err)
 {
     char *copy = strdup(title);
-    if (!copy)
-        return dbo_fail_memory(err, "a table");
+    DBO_TRY(dbo_need_memory(copy, "a table", err));
     free(table->title);
     table->title = copy;
     return DBO_OK;
@@ -44,8 +43,7 @@ dbo_status dbo_table_add_column(dbo_table *table, const char *name, int decimals
                         "first row",
                         DBO_TABLE_MAX_COLUMNS);
     char *copy = strdup(name);
-    if (!copy)
-        return dbo_fail_memory(err, "a table");
+    DBO_TRY(dbo_need_memory(copy, "a table", err));
     table->columns[table->num_columns++] = (dbo_column){copy, decimals};
     return DBO_OK;
 }
@@ -68,8 +66,7 @@ dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_e
     dbo_cell *at = &table->cells[(size_t)(table->num_rows - 1) * table->num_columns + column];
     if (cell.kind == DBO_CELL_TEXT) {
         cell.text = strdup(cell.text);
-        if (!cell.text)
-            return dbo_fail_memory(err, "a table");
+        DBO_TRY(dbo_need_memory(cell.text, "a table", err));
     }
     if (cell.kind == DBO_CELL_NUMBER && !isfinite(cell.number))
         cell.kind = DBO_CELL_NONE;

@@ -331,8 +331,7 @@ static dbo_status open_canvas(canvas *cv, dbo_error *err)
     cv->cells = calloc(cv->columns, sizeof *cv->cells);
     cv->pixels = calloc(cv->columns, sizeof *cv->pixels);
     cv->marks = calloc(cv->columns, sizeof *cv->marks);
-    if (cv->cells == NULL || cv->pixels == NULL || cv->marks == NULL)
-        return dbo_fail_memory(err, "a text timeline");
+    DBO_TRY(dbo_need_memory(cv->cells && cv->pixels && cv->marks, "a text timeline", err));
     return DBO_OK;
 }
 

@@ -222,8 +222,7 @@ static dbo_status find_exposed(dbo_view *view, const dbo_trace *trace, dbo_error
     for (uint64_t i = 0; i < trace->num_spans; i++)
         cap += in_window(view, dbo_trace_span(trace, i));
     dbo_span *spans = malloc((cap + 1) * sizeof *spans);
-    if (spans == NULL)
-        return dbo_fail_memory(err, "the spans of a timeline");
+    DBO_TRY(dbo_need_memory(spans, "the spans of a timeline", err));
     for (uint64_t i = 0; i < trace->num_spans; i++)
         if (in_window(view, dbo_trace_span(trace, i)))
             spans[num++] = *dbo_trace_span(trace, i);

@@ -444,8 +444,7 @@ static dbo_status find_ranks(build *b, dbo_error *err)
         c->ranks[c->num_ranks++] = (dbo_course_rank){.rank = call->rank};
     }
     b->ranks = calloc((size_t)c->num_ranks + 1, sizeof *b->ranks);
-    if (!b->ranks)
-        return dbo_fail_memory(err, "a step's course");
+    DBO_TRY(dbo_need_memory(b->ranks, "a step's course", err));
     for (uint32_t r = 0; r < c->num_ranks; r++)
         b->ranks[r] = (rank_state){.out = &c->ranks[r], .counts_least_ns = INT64_MAX};
     return DBO_OK;

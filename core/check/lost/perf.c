@@ -69,10 +69,8 @@ static const void *keep(void *self, const dbo_call *call)
 dbo_perf *dbo_perf_create(dbo_error *err)
 {
     dbo_perf *perf = calloc(1, sizeof *perf);
-    if (!perf) {
-        dbo_fail_memory(err, "a watch over speed");
+    if (dbo_need_memory(perf, "a watch over speed", err) != DBO_OK)
         return NULL;
-    }
     dbo_recorder_init(&perf->recorder, 0);
     perf->recorder.reads_clock = true;
     perf->recorder.skips = SKIPPED;

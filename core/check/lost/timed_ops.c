@@ -83,8 +83,7 @@ static int64_t gone_at(const edge *edges, uint32_t count, int64_t at_ns)
 static dbo_status set_work(dbo_timed_ops *ops, uint32_t total_sms, dbo_error *err)
 {
     edge *edges = malloc(2 * ((size_t)ops->count + 1) * sizeof *edges);
-    if (!edges)
-        return dbo_fail_memory(err, "a step's SMs");
+    DBO_TRY(dbo_need_memory(edges, "a step's SMs", err));
     uint32_t count = collect_edges(ops, edges);
     ops->crowded_ns = add_up(edges, count, total_sms);
     for (uint32_t i = 0; i < ops->count && ops->crowded_ns > 0; i++) {
@@ -153,8 +152,7 @@ static dbo_status read_spans(dbo_timed_ops *out, const uint16_t *index, uint32_t
     each_span(out, index, trace, step, count_span);
     for (uint32_t r = 0; r < num_ranks; r++) {
         out[r].ops = malloc(((size_t)out[r].count + 1) * sizeof *out[r].ops);
-        if (!out[r].ops)
-            return dbo_fail_memory(err, "a step's schedule");
+        DBO_TRY(dbo_need_memory(out[r].ops, "a step's schedule", err));
         out[r].count = 0;
     }
     each_span(out, index, trace, step, add_span);
@@ -167,8 +165,7 @@ dbo_status dbo_timed_ops_read(dbo_timed_ops *out, const uint32_t *ranks, uint32_
 {
     uint16_t *index = malloc(DBO_MAX_RANKS * sizeof *index);
     memset(out, 0, num_ranks * sizeof *out);
-    if (!index)
-        return dbo_fail_memory(err, "a step's schedule");
+    DBO_TRY(dbo_need_memory(index, "a step's schedule", err));
     memset(index, 0xff, DBO_MAX_RANKS * sizeof *index);
     for (uint32_t r = 0; r < num_ranks; r++)
         index[ranks[r]] = (uint16_t)r;

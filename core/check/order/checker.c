@@ -385,10 +385,8 @@ static void watch(void *self, const dbo_call *call)
 dbo_checker *dbo_checker_create(const dbo_check_options *options, dbo_error *err)
 {
     dbo_checker *checker = calloc(1, sizeof *checker);
-    if (!checker) {
-        dbo_fail_memory(err, "a checker");
+    if (dbo_need_memory(checker, "a checker", err) != DBO_OK)
         return NULL;
-    }
     if (options)
         checker->options = *options;
     dbo_arena_init(&checker->names, 4096);
@@ -438,8 +436,7 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
     const dbo_check_options *o = &rank->checker->options;
     for (uint32_t i = 0; i < o->num_buffers; i++) {
         check_buffer *b = dbo_check_buffer_at(rank, o->buffers[i].buffer);
-        if (!b)
-            return dbo_fail_memory(err, "a checker");
+        DBO_TRY(dbo_need_memory(b, "a checker", err));
         if (o->buffers[i].name)
             b->name = intern(rank->checker, o->buffers[i].name);
         b->read_only = o->buffers[i].read_only;
@@ -456,8 +453,7 @@ dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *e
                      sizeof(check_rank *)) != DBO_OK) /* NOLINT(bugprone-sizeof-*) */
         return dbo_fail_memory(err, "a checker");
     check_rank *rank = calloc(1, sizeof *rank);
-    if (!rank)
-        return dbo_fail_memory(err, "a checker");
+    DBO_TRY(dbo_need_memory(rank, "a checker", err));
     rank->checker = checker;
     rank->step = rank->posted_step = DBO_NOWHERE;
     rank->id = seam->group->rank(seam->group_self);
