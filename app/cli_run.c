@@ -109,9 +109,8 @@ static dbo_status print_text(const run_arguments *arguments, const dbo_outcome *
     if (status == DBO_OK) {
         dbo_strbuf_add(&text, "\n");
         dbo_result_print(&outcome->result, style, &text);
-        if (text.failed)
-            status = dbo_fail_memory(err, "the printed result");
-        else
+        status = dbo_need_memory(!text.failed, "the printed result", err);
+        if (status == DBO_OK)
             fputs(dbo_strbuf_text(&text), stdout);
     }
     dbo_strbuf_fini(&text);

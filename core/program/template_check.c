@@ -266,14 +266,11 @@ dbo_status dbo_template_play(const dbo_template *t, uint32_t kinds, dbo_error *e
     p.flying = calloc(handles, sizeof *p.flying);
     p.posted = calloc(handles, sizeof *p.posted);
     p.owner = calloc(handles, sizeof *p.owner);
-    dbo_status status = DBO_OK;
-    if (!p.flying || !p.posted || !p.owner) {
-        status = dbo_fail_memory(err, "a schedule's check");
-    } else {
-        status = check_events(&p, err);
-        if (status == DBO_OK)
-            status = play_all(&p, err);
-    }
+    dbo_status status;
+    DBO_TRY_GOTO(dbo_need_memory(p.flying && p.posted && p.owner, "a schedule's check", err), done);
+    DBO_TRY_GOTO(check_events(&p, err), done);
+    status = play_all(&p, err);
+done:
     free(p.flying);
     free(p.posted);
     free(p.owner);

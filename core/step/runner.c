@@ -19,9 +19,7 @@ dbo_status dbo_runner_init(dbo_runner *runner, dbo_rank *rank, const dbo_deploym
     runner->group_size = seam->group->size(seam->group_self);
     runner->matrix = calloc((size_t)runner->group_size * DBO_VOTE_MAX_ROWS, sizeof(int32_t));
     runner->across_dp = calloc(runner->group_size, sizeof(int32_t));
-    dbo_status status = DBO_OK;
-    if (!runner->matrix || !runner->across_dp)
-        status = dbo_fail_memory(err, "a runner");
+    dbo_status status = dbo_need_memory(runner->matrix && runner->across_dp, "a runner", err);
     if (status == DBO_OK)
         status = dbo_wrapper_init(&runner->wrapper, rank, deployment->config,
                                   runner->setup.keeps_all_sms, err);

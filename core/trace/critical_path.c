@@ -179,18 +179,16 @@ dbo_status dbo_critical_path(const dbo_span *spans, size_t num_spans, int64_t *o
         return DBO_OK;
     const dbo_span **order = malloc(num_spans * sizeof(*order));
     walk *w = calloc(1, sizeof *w);
-    if (order == NULL || w == NULL) {
-        free(order);
-        free(w);
-        return dbo_fail_memory(err, "the critical path");
-    }
+    dbo_status status;
+    DBO_TRY_GOTO(dbo_need_memory(order && w, "the critical path", err), done);
     for (size_t i = 0; i < num_spans; i++)
         order[i] = &spans[i];
     qsort(order, num_spans, sizeof(*order), compare_spans);
     for (size_t i = 0; i < num_spans; i++)
         walk_span(w, order[i]);
     *out_ns = w->longest_ns;
+done:
     free(order);
     free(w);
-    return DBO_OK;
+    return status;
 }

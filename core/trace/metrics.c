@@ -101,11 +101,8 @@ static dbo_status measure_layer(dbo_metrics *out, const step_spans *spans, dbo_e
     layer_starts *starts = calloc(1, sizeof *starts);
     layer_time *times = calloc(DBO_MAX_LAYERS, sizeof *times);
     size_t num = 0;
-    if (starts == NULL || times == NULL) {
-        free(starts);
-        free(times);
-        return dbo_fail_memory(err, "the starts of layers");
-    }
+    dbo_status status;
+    DBO_TRY_GOTO(dbo_need_memory(starts && times, "the starts of layers", err), done);
     find_starts(starts, spans);
     for (uint32_t layer = 2; layer < DBO_MAX_LAYERS; layer++) {
         bool counts = starts->has_comm[layer] || !starts->any_comm;
@@ -121,9 +118,10 @@ static dbo_status measure_layer(dbo_metrics *out, const step_spans *spans, dbo_e
         out->steady_start_ns = starts->a0_ns[median.layer];
         out->steady_end_ns = out->steady_start_ns + median.ns;
     }
+done:
     free(starts);
     free(times);
-    return DBO_OK;
+    return status;
 }
 
 /* ---- step and host, from the marks ---- */

@@ -454,9 +454,7 @@ static dbo_status read_trace(dbo_course *c, const dbo_course_source *source, dbo
 {
     uint32_t *ranks = malloc(((size_t)c->num_ranks + 1) * sizeof *ranks);
     dbo_timed_ops *ops = malloc(((size_t)c->num_ranks + 1) * sizeof *ops);
-    dbo_status status = DBO_OK;
-    if (!ranks || !ops)
-        status = dbo_fail_memory(err, "a step's course");
+    dbo_status status = dbo_need_memory(ranks && ops, "a step's course", err);
     for (uint32_t r = 0; r < c->num_ranks && status == DBO_OK; r++)
         ranks[r] = c->ranks[r].rank;
     if (status == DBO_OK) {
