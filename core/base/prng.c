@@ -6,8 +6,6 @@
  */
 #include "core/base/prng.h"
 
-#include <string.h>
-
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -55,38 +53,7 @@ uint64_t dbo_prng_below(dbo_prng *prng, uint64_t bound)
     return (uint64_t)(product >> 64);
 }
 
-int64_t dbo_prng_range(dbo_prng *prng, int64_t low, int64_t high)
-{
-    uint64_t span = (uint64_t)high - (uint64_t)low + 1; /* 0: all 2^64 values */
-    uint64_t offset = span ? dbo_prng_below(prng, span) : dbo_prng_next(prng);
-    return (int64_t)((uint64_t)low + offset);
-}
-
 double dbo_prng_unit(dbo_prng *prng)
 {
     return (double)(dbo_prng_next(prng) >> 11) * 0x1.0p-53;
-}
-
-static void swap_bytes(unsigned char *a, unsigned char *b, size_t bytes)
-{
-    unsigned char aside[256];
-    while (bytes > 0) {
-        size_t part = bytes < sizeof aside ? bytes : sizeof aside;
-        memcpy(aside, a, part);
-        memcpy(a, b, part);
-        memcpy(b, aside, part);
-        a += part;
-        b += part;
-        bytes -= part;
-    }
-}
-
-void dbo_prng_shuffle(dbo_prng *prng, void *items, size_t count, size_t bytes)
-{
-    unsigned char *base = items;
-    for (size_t left = count; left > 1; left--) {
-        size_t chosen = (size_t)dbo_prng_below(prng, left);
-        if (chosen != left - 1)
-            swap_bytes(base + chosen * bytes, base + (left - 1) * bytes, bytes);
-    }
 }

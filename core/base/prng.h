@@ -12,7 +12,6 @@
 #ifndef DBO_PRNG_H
 #define DBO_PRNG_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 typedef struct dbo_prng {
@@ -28,13 +27,7 @@ uint64_t dbo_prng_next(dbo_prng *prng);
 /* Uniform in [0, bound), without modulo bias; bound 0 gives 0. */
 uint64_t dbo_prng_below(dbo_prng *prng, uint64_t bound);
 
-/* Uniform in [low, high], both included; low <= high. */
-int64_t dbo_prng_range(dbo_prng *prng, int64_t low, int64_t high);
-
 /* Uniform in [0, 1): a multiple of 2^-53, exact on every machine. */
 double dbo_prng_unit(dbo_prng *prng);
-
-/* Puts `count` items of `bytes` each in a uniformly random order (Fisher-Yates). */
-void dbo_prng_shuffle(dbo_prng *prng, void *items, size_t count, size_t bytes);
 
 #endif

@@ -5,8 +5,7 @@
  * second), storage is binary. The conversions are exact up to one rounding and use no libm, so that
  * they give the same bits on every machine.
  *
- *     int64_t start_ns = dbo_ns_from_us(12.5);              // 12500
- *     int64_t wire_ns = dbo_ns_from_bytes(1000000, 50.0);   // 1 MB at 50 GB/s: 20000
+ *     int64_t start_ns = dbo_ns_from_us(12.5); // 12500
  */
 #ifndef DBO_UNITS_H
 #define DBO_UNITS_H
@@ -47,15 +46,6 @@ static inline int64_t dbo_ns_from_us(double us)
 static inline double dbo_us_from_ns(int64_t ns)
 {
     return (double)ns / 1e3;
-}
-
-/* The time that `bytes` take at gbps (1e9 B/s; a rate that is not positive takes DBO_NS_MAX, unless
- * there are no bytes). */
-static inline int64_t dbo_ns_from_bytes(double bytes, double gbps)
-{
-    if (!(bytes > 0.0))
-        return 0;
-    return gbps > 0.0 ? dbo_round_ns(bytes / gbps) : DBO_NS_MAX;
 }
 
 #endif

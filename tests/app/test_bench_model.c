@@ -7,6 +7,7 @@
 #include "app/bench/bench_model.h"
 #include "core/base/prng.h"
 #include "core/seam/op.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -236,11 +237,11 @@ static void the_standard_model_takes_what_is_published(void **state)
 static void random_model(dbo_bench_model *model, dbo_prng *prng, uint32_t num_deps)
 {
     dbo_bench_model_init(model);
-    model->layers = (uint32_t)dbo_prng_range(prng, 1, 12);
+    model->layers = (uint32_t)prng_range(prng, 1, 12);
     for (uint32_t op = 0; op < OPS; op++) /* sometimes nothing at all, sometimes equal */
         model->dur_ns[op] = dbo_prng_below(prng, 8) == 0   ? 0
-                            : dbo_prng_below(prng, 2) == 0 ? dbo_prng_range(prng, 1, 200000)
-                                                           : dbo_prng_range(prng, 1, 9) * 10000;
+                            : dbo_prng_below(prng, 2) == 0 ? prng_range(prng, 1, 200000)
+                                                           : prng_range(prng, 1, 9) * 10000;
     model->imbalanced_op = (uint32_t)dbo_prng_below(prng, OPS);
     model->imbalance_mul = (uint32_t)dbo_prng_below(prng, 50);
     model->imbalance_mod = (uint32_t)dbo_prng_below(prng, 13); /* 0 and 1: none */
@@ -262,7 +263,7 @@ static void random_models_agree_with_longest_paths(void **state)
     for (uint32_t i = 0; i < 600; i++) {
         dbo_bench_model model;
         random_model(&model, &prng, i % 3 + i % 5 / 4);
-        uint32_t num_ranks = (uint32_t)dbo_prng_range(&prng, 1, 9);
+        uint32_t num_ranks = (uint32_t)prng_range(&prng, 1, 9);
         if (compare(&model, num_ranks, DBO_CONTEXT_FIBER))
             possible++;
         else
@@ -297,7 +298,7 @@ static void threads_do_what_fibers_do(void **state)
     for (uint32_t i = 0; i < 12; i++) {
         dbo_bench_model model;
         random_model(&model, &prng, i % 3);
-        compare(&model, (uint32_t)dbo_prng_range(&prng, 1, 4), DBO_CONTEXT_THREAD);
+        compare(&model, (uint32_t)prng_range(&prng, 1, 4), DBO_CONTEXT_THREAD);
     }
 }
 

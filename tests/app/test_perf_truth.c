@@ -7,6 +7,7 @@
  */
 #include "app/lua/lua_load.h"
 #include "lab/check/speed.h"
+#include "tests/support/draws.h"
 #include "tests/support/random_experiment.h"
 #include "tests/support/what_if.h"
 
@@ -349,7 +350,7 @@ static void late_events_cost_what_is_said(void **state)
         double *const us[] = {&e.fixed.a0_us, &e.fixed.a1_us, &e.fixed.d_us,   &e.fixed.m_us,
                               &e.fixed.c_us,  &e.fixed.s_us,  &e.fixed.copy_us};
         for (size_t k = 0; k < sizeof us / sizeof us[0]; k++)
-            *us[k] = (double)dbo_prng_range(&prng, 1, 200);
+            *us[k] = (double)prng_range(&prng, 1, 200);
         set_fault(&e, i % 2 ? "event-after-yield" : "shared-event");
         watched w = watch(&e);
         double is_us = w.step_us - step_without_fault_us(&e);

@@ -2,6 +2,7 @@
 #include "core/base/fluid.h"
 #include "core/base/prng.h"
 #include "core/base/status.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,19 +179,19 @@ static void work_is_conserved(void **state)
     for (uint32_t trial = 0; trial < 300; trial++) {
         model jobs[JOBS] = {0};
         dbo_fluid fluid;
-        dbo_fluid_init(&fluid, OF((uint64_t)dbo_prng_range(&prng, 1, 150),
-                                  (uint64_t)dbo_prng_range(&prng, 1, 4000000)));
+        dbo_fluid_init(&fluid, OF((uint64_t)prng_range(&prng, 1, 150),
+                                  (uint64_t)prng_range(&prng, 1, 4000000)));
         for (uint32_t begun = 0; begun < JOBS || fluid.count > 0;) {
             uint32_t i = first_to_end(&fluid);
             if (begun < JOBS && (fluid.count == 0 || dbo_prng_below(&prng, 2) == 0)) {
-                int64_t at_ns = fluid.now_ns + dbo_prng_range(&prng, 0, 500);
+                int64_t at_ns = fluid.now_ns + prng_range(&prng, 0, 500);
                 if (i < fluid.count && dbo_fluid_end_ns(&fluid, i) < at_ns)
                     at_ns = dbo_fluid_end_ns(&fluid, i);
-                jobs[begun] = (model){true, dbo_prng_range(&prng, 0, 2000), 0};
+                jobs[begun] = (model){true, prng_range(&prng, 0, 2000), 0};
                 advance(jobs, &fluid, at_ns);
                 assert_true(dbo_fluid_begin(&fluid, at_ns, begun,
-                                            OF((uint64_t)dbo_prng_range(&prng, 0, 132),
-                                               (uint64_t)dbo_prng_range(&prng, 0, 3000000)),
+                                            OF((uint64_t)prng_range(&prng, 0, 132),
+                                               (uint64_t)prng_range(&prng, 0, 3000000)),
                                             jobs[begun].work_ns));
                 begun++;
             } else {

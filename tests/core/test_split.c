@@ -6,6 +6,7 @@
 #include "core/base/prng.h"
 #include "core/decide/attn_metadata.h"
 #include "core/decide/slice.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,20 +120,20 @@ typedef struct batch {
 
 static void random_batch(dbo_prng *prng, batch *b)
 {
-    int32_t reqs = (int32_t)dbo_prng_range(prng, 0, 10);
-    int32_t longest = (int32_t)dbo_prng_range(prng, 1, 12);
+    int32_t reqs = (int32_t)prng_range(prng, 0, 10);
+    int32_t longest = (int32_t)prng_range(prng, 1, 12);
     for (int32_t r = 0; r < reqs; r++) {
-        b->scheduled[r] = (int32_t)dbo_prng_range(prng, 1, longest);
-        b->lengths[r] = b->scheduled[r] + (int32_t)dbo_prng_range(prng, 0, 40);
+        b->scheduled[r] = (int32_t)prng_range(prng, 1, longest);
+        b->lengths[r] = b->scheduled[r] + (int32_t)prng_range(prng, 0, 40);
     }
     assert_int_equal(dbo_slice_prefix_sums(b->scheduled, reqs, b->starts, NULL), DBO_OK);
     b->view = (dbo_ubatch_batch){
         .query_start_loc = b->starts,
         .seq_lens = b->lengths,
         .num_reqs = reqs,
-        .num_reqs_padded = reqs + (int32_t)dbo_prng_range(prng, 0, 8),
-        .num_tokens_padded = b->starts[reqs] + (int32_t)dbo_prng_range(prng, 0, 30),
-        .num_ubatches = (int32_t)dbo_prng_range(prng, 1, MAX_UBATCHES),
+        .num_reqs_padded = reqs + (int32_t)prng_range(prng, 0, 8),
+        .num_tokens_padded = b->starts[reqs] + (int32_t)prng_range(prng, 0, 30),
+        .num_ubatches = (int32_t)prng_range(prng, 1, MAX_UBATCHES),
     };
     if (b->view.num_tokens_padded < b->view.num_ubatches)
         b->view.num_tokens_padded = b->view.num_ubatches;

@@ -1,6 +1,7 @@
 /* test_veto.c: when a batch must not be split; random batches against a set-by-set model. */
 #include "core/base/prng.h"
 #include "core/decide/veto.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,18 +53,18 @@ static void random_batches_agree_with_the_model(void **state)
     for (int round = 0; round < 20000; round++) {
         small_batch s;
         for (int32_t r = 0; r < REQS; r++) {
-            s.computed[r] = (int32_t)dbo_prng_range(&prng, 0, 18);
-            s.scheduled[r] = (int32_t)dbo_prng_range(&prng, 0, 6);
+            s.computed[r] = (int32_t)prng_range(&prng, 0, 18);
+            s.scheduled[r] = (int32_t)prng_range(&prng, 0, 6);
             for (int32_t c = 0; c < COLUMNS; c++)
-                s.table[r][c] = (int32_t)dbo_prng_range(&prng, 0, BLOCKS - 1);
+                s.table[r][c] = (int32_t)prng_range(&prng, 0, BLOCKS - 1);
         }
-        s.group = (dbo_kv_group){.block_size = (int32_t)dbo_prng_range(&prng, 1, 5),
+        s.group = (dbo_kv_group){.block_size = (int32_t)prng_range(&prng, 1, 5),
                                  .columns = COLUMNS,
                                  .block_table = &s.table[0][0]};
         s.batch = (dbo_veto_batch){
             .use_ubatching = dbo_prng_below(&prng, 10) != 0,
-            .reorder_batch_threshold = (int32_t)dbo_prng_range(&prng, 0, 3),
-            .num_reqs = (int32_t)dbo_prng_range(&prng, 0, REQS),
+            .reorder_batch_threshold = (int32_t)prng_range(&prng, 0, 3),
+            .num_reqs = (int32_t)prng_range(&prng, 0, REQS),
             .num_computed = s.computed,
             .num_scheduled = s.scheduled,
             .num_groups = 1,

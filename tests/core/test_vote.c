@@ -2,6 +2,7 @@
  */
 #include "core/base/prng.h"
 #include "core/decide/vote.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -255,12 +256,12 @@ static void random_votes_keep_their_promises(void **state)
         dbo_vote_rules rules = rules_of(round % 2 ? DBO_RULES_V1 : DBO_RULES_SEED);
         dbo_vote_entry entries[MAX_RANKS] = {0};
         int32_t across[MAX_RANKS] = {0}, least = INT32_MAX, most = 0;
-        int32_t ranks = (int32_t)dbo_prng_range(&prng, 2, MAX_RANKS);
-        int32_t low = (int32_t)dbo_prng_range(&prng, 0, 100);
-        rules.num_ubatches = (int32_t)dbo_prng_range(&prng, 2, 4);
+        int32_t ranks = (int32_t)prng_range(&prng, 2, MAX_RANKS);
+        int32_t low = (int32_t)prng_range(&prng, 0, 100);
+        rules.num_ubatches = (int32_t)prng_range(&prng, 2, 4);
         rules.prefill_threshold = 64;
         for (int32_t r = 0; r < ranks; r++) {
-            int32_t tokens = low + (int32_t)dbo_prng_range(&prng, 0, 30);
+            int32_t tokens = low + (int32_t)prng_range(&prng, 0, 30);
             entries[r] = dbo_prng_below(&prng, 8) ? decode(tokens) : prefill(tokens);
             entries[r].allow = dbo_prng_below(&prng, 20) != 0;
             least = tokens < least ? tokens : least;

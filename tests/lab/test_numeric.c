@@ -1,6 +1,7 @@
 /* test_numeric.c: a small model that really computes, on simulated ranks: splitting a batch changes
  * no bit, whoever is idle, wherever requests are cut, whatever ops take, in whichever contexts. */
 #include "lab/world/world.h"
+#include "tests/support/draws.h"
 #include "tests/support/numeric_world.h"
 
 static const dbo_all2all_backend backends[] = {DBO_BACKEND_HT, DBO_BACKEND_LL};
@@ -261,7 +262,7 @@ static void draw_step(scene *s, uint32_t step, dbo_prng *prng)
     for (uint32_t r = 0; r < s->config.data_parallel_size; r++) {
         uint64_t requests = dbo_prng_below(prng, 5); /* 0: idle */
         for (uint64_t id = 0; id < requests; id++) {
-            int32_t scheduled = (int32_t)dbo_prng_range(prng, 1, 12);
+            int32_t scheduled = (int32_t)prng_range(prng, 1, 12);
             scene_add(s, step, r,
                       (scene_request){.id = id,
                                       .scheduled = dbo_prng_below(prng, 3) ? scheduled : 1,

@@ -2,6 +2,7 @@
  * as they do unfolded, and threads as fibers do, on random workloads. */
 #include "core/base/prng.h"
 #include "core/program/builders.h"
+#include "tests/support/draws.h"
 #include "tests/support/sim_world.h"
 
 #include <stdio.h>
@@ -95,12 +96,12 @@ static void random_costs(dbo_prng *prng, bool by_bytes, dbo_layer_costs *costs)
     for (uint32_t k = 0; k < DBO_KIND_COUNT; k++)
         ns[k] = -1;
     for (size_t i = 0; i < sizeof there / sizeof there[0]; i++)
-        ns[there[i]] = dbo_prng_range(prng, 0, 40000);
+        ns[there[i]] = prng_range(prng, 0, 40000);
     dbo_layer_costs_fixed(ns, sms[dbo_prng_below(prng, 4)], costs);
     if (!by_bytes)
         return;
     costs->dispatch = (dbo_a2a_cost){.fixed_ns = -1,
-                                     .tokens = (uint32_t)dbo_prng_range(prng, 0, 512),
+                                     .tokens = (uint32_t)prng_range(prng, 0, 512),
                                      .topk = 8,
                                      .num_experts = 256,
                                      .bytes_per_token = 7168};
@@ -136,7 +137,7 @@ static void make_workload(workload *load, uint64_t seed, uint32_t num_ranks)
     for (uint32_t r = 0; r < num_ranks; r++) /* each class has a member */
         load->class_of[r] =
             r < load->num_classes ? r : (uint32_t)dbo_prng_below(&prng, load->num_classes);
-    dbo_prng_shuffle(&prng, load->class_of, num_ranks, sizeof load->class_of[0]);
+    prng_shuffle(&prng, load->class_of, num_ranks);
     load->options = (dbo_sim_options){.num_ranks = num_ranks,
                                       .hardware = &load->hardware,
                                       .gpus_per_node = 4,

@@ -2,6 +2,7 @@
  * and random kernels against the same law in doubles, time step by time step. */
 #include "core/base/prng.h"
 #include "sim/cost.h"
+#include "tests/support/draws.h"
 #include "tests/support/sim_world.h"
 
 #include <stdio.h>
@@ -199,11 +200,11 @@ static void make_random_ops(random_ops *r, uint64_t seed)
         for (uint32_t i = 0; i < OPS; i++) {
             dbo_op_cost *c = &r->costs[s][i];
             if (dbo_prng_below(&prng, 2) == 0) {
-                *c = reading((double)dbo_prng_range(&prng, 0, 20000000));
-                c->parts[0].tiles = (uint32_t)dbo_prng_range(&prng, 1, 132);
+                *c = reading((double)prng_range(&prng, 0, 20000000));
+                c->parts[0].tiles = (uint32_t)prng_range(&prng, 1, 132);
             } else {
-                *c = (dbo_op_cost){.fixed_ns = dbo_prng_range(&prng, 0, 40000),
-                                   .fixed_sms = (uint16_t)dbo_prng_range(&prng, 0, 132)};
+                *c = (dbo_op_cost){.fixed_ns = prng_range(&prng, 0, 40000),
+                                   .fixed_sms = (uint16_t)prng_range(&prng, 0, 132)};
             }
             dbo_cost_ns(&r->hardware, c, 0, &r->alone[s][i]);
         }

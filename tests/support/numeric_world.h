@@ -11,6 +11,7 @@
 
 #include "core/base/prng.h"
 #include "lab/world/numeric_run.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,9 +56,9 @@ static inline dbo_status scene_durations(void *self, const dbo_step_view *step, 
     dbo_program *programs[] = {&plan->embed, &plan->head, &plan->layers[0], &plan->layers[1]};
     for (uint32_t p = 0; p < 4; p++) {
         for (uint32_t i = 0; i < programs[p]->num_ops; i++)
-            programs[p]->ops[i].cost.fixed_ns = dbo_prng_range(&prng, 1, 1000);
+            programs[p]->ops[i].cost.fixed_ns = prng_range(&prng, 1, 1000);
         for (uint32_t i = 0; i < programs[p]->num_posts; i++)
-            programs[p]->posts[i].cost.fixed_ns = dbo_prng_range(&prng, 1, 2000);
+            programs[p]->posts[i].cost.fixed_ns = prng_range(&prng, 1, 2000);
     }
     return DBO_OK;
 }

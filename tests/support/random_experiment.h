@@ -16,6 +16,7 @@
 #include "core/base/prng.h"
 #include "lab/experiment/experiment.h"
 #include "tests/support/batch_numbers.h"
+#include "tests/support/draws.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,11 +83,11 @@ static inline void random_hardware(dbo_prng *prng, dbo_hardware *hardware)
     hardware->platform = random_one_in(prng, 4) ? DBO_PLATFORM_ROCM : DBO_PLATFORM_CUDA;
     hardware->sms = RANDOM_OF(prng, 78, 108, 132, 148);
     hardware->mem_gb = 80;
-    hardware->peak_tflops[DBO_BF16] = (double)dbo_prng_range(prng, 100, 2000);
+    hardware->peak_tflops[DBO_BF16] = (double)prng_range(prng, 100, 2000);
     hardware->peak_tflops[DBO_FP8] = random_one_in(prng, 3) ? 0 : 2000;
-    hardware->hbm_gbps = (double)dbo_prng_range(prng, 1000, 8000);
-    hardware->nvlink_gbps = (double)dbo_prng_range(prng, 50, 900);
-    hardware->nic_gbps = (double)dbo_prng_range(prng, 10, 100);
+    hardware->hbm_gbps = (double)prng_range(prng, 1000, 8000);
+    hardware->nvlink_gbps = (double)prng_range(prng, 50, 900);
+    hardware->nic_gbps = (double)prng_range(prng, 10, 100);
     hardware->gpus_per_domain = RANDOM_OF(prng, 1, 2, 8);
     hardware->ll_sms = RANDOM_OF(prng, 0, 24);
     hardware->comm_needs_sms = !random_one_in(prng, 4);
@@ -104,7 +105,7 @@ static inline void random_fixed(dbo_prng *prng, dbo_fixed_costs *fixed)
         &fixed->event_us, &fixed->handoff_us, &fixed->replay_us, &fixed->post_us,
     };
     for (size_t i = 0; i < sizeof us / sizeof us[0]; i++)
-        *us[i] = (double)dbo_prng_range(prng, 1, i < 11 ? 100 : 8);
+        *us[i] = (double)prng_range(prng, 1, i < 11 ? 100 : 8);
 }
 
 static inline void random_config(dbo_prng *prng, dbo_config *config)
@@ -146,7 +147,7 @@ static inline void random_requests(dbo_prng *prng, dbo_workload *batch, uint32_t
         for (uint32_t i = 0; i < count; i++) {
             dbo_request request = {.id = DBO_WORKLOAD_NEXT_ID, .num_scheduled = 1};
             if (random_one_in(prng, 2)) /* one draw a statement: their order is part of the seed */
-                request.num_scheduled = (int32_t)dbo_prng_range(prng, 1, 60);
+                request.num_scheduled = (int32_t)prng_range(prng, 1, 60);
             request.num_computed = (int32_t)dbo_prng_below(prng, 900);
             const dbo_request_cache cache = {.prefix = "system", .prefix_len = 32};
             bool shared =
