@@ -165,8 +165,8 @@ static dbo_status run(numeric_run *w, dbo_error *err)
     return status;
 }
 
-static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowed,
-                           dbo_numeric_rows *out, dbo_error *err)
+dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, bool slowed,
+                                dbo_numeric_rows *out, dbo_error *err)
 {
     uint32_t num_ranks = job->config->data_parallel_size;
     numeric_run w = {
@@ -203,12 +203,6 @@ static dbo_status simulate(const dbo_numeric_job *job, bool with_dbo, bool slowe
     if (status != DBO_OK)
         dbo_numeric_rows_fini(out);
     return status;
-}
-
-dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_numeric_rows *out,
-                                dbo_error *err)
-{
-    return simulate(job, with_dbo, false, out, err);
 }
 
 void dbo_numeric_rows_fini(dbo_numeric_rows *rows)
@@ -332,7 +326,7 @@ static dbo_status compare_with(const dbo_numeric_job *job, const dbo_numeric_row
                                dbo_numeric_report *out, dbo_error *err)
 {
     dbo_numeric_rows on;
-    DBO_TRY(simulate(job, true, slowed, &on, err));
+    DBO_TRY(dbo_numeric_simulate(job, true, slowed, &on, err));
     dbo_numeric_diff(off, &on, out);
     out->fault_reached = on.fault_reached;
     dbo_numeric_rows_fini(&on);
@@ -349,7 +343,7 @@ dbo_status dbo_numeric_compare(const dbo_numeric_job *job, dbo_numeric_report *o
 {
     dbo_numeric_rows off;
     memset(out, 0, sizeof *out);
-    DBO_TRY(simulate(job, false, false, &off, err));
+    DBO_TRY(dbo_numeric_simulate(job, false, false, &off, err));
     dbo_status status = compare_with(job, &off, false, out, err);
     if (status == DBO_OK && !out->differs && job->slowness > 0 && off.num_ranks > 1)
         status = compare_with(job, &off, true, out, err);

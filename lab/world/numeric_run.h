@@ -62,9 +62,10 @@ typedef struct dbo_numeric_rows {
     dbo_numeric_part *parts; /* (num_steps, num_ranks) */
 } dbo_numeric_rows;
 
-/* One run of all steps, not slowed. The caller's to dbo_numeric_rows_fini. */
-dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, dbo_numeric_rows *out,
-                                dbo_error *err);
+/* One run of all steps; `slowed`: the last rank's experts are `slowness` times as slow. The
+ * caller's to dbo_numeric_rows_fini. */
+dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, bool slowed,
+                                dbo_numeric_rows *out, dbo_error *err);
 void dbo_numeric_rows_fini(dbo_numeric_rows *rows); /* of zeroed ones is fine */
 
 typedef struct dbo_numeric_report {

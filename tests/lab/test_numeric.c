@@ -136,7 +136,7 @@ static void simulate(scene *s, bool with_dbo, dbo_numeric_rows *out)
 {
     dbo_error err = {0};
     scene_resolve(s);
-    if (dbo_numeric_simulate(&s->job, with_dbo, out, &err) != DBO_OK)
+    if (dbo_numeric_simulate(&s->job, with_dbo, false, out, &err) != DBO_OK)
         fail_msg("%s", err.message);
 }
 
@@ -305,7 +305,7 @@ static void must_refuse(scene *s, dbo_status status, const char *part)
     dbo_numeric_rows rows;
     dbo_error err = {0};
     scene_resolve(s);
-    dbo_status got = dbo_numeric_simulate(&s->job, true, &rows, &err);
+    dbo_status got = dbo_numeric_simulate(&s->job, true, false, &rows, &err);
     if (got != status || !strstr(err.message, part))
         fail_msg("%s: '%s' lacks '%s'", dbo_status_name(got), err.message, part);
 }

@@ -196,7 +196,7 @@ static void compare(scene *s, double tolerance)
     *m = (naive){.model = model, .s = &s->model};
     run_naive(m, s->job.seed, 101, expected); /* request 1 of rank 1 */
     scene_resolve(s);
-    if (dbo_numeric_simulate(&s->job, true, &rows, &err) != DBO_OK)
+    if (dbo_numeric_simulate(&s->job, true, false, &rows, &err) != DBO_OK)
         fail_msg("%s", err.message);
     uint32_t width = s->model.hidden + s->model.vocab, t = 0;
     for (uint32_t step = 0; step < 3; step++) {
