@@ -467,20 +467,20 @@ static size_t preamble(const char *text)
     return text[at] == '#' ? at + strcspn(text + at, "\n") : at;
 }
 
-/* `text` is `length` bytes and a NUL. */
-static dbo_status load(dbo_sandbox *box, const char *path, const char *text, size_t length,
-                       dbo_error *err)
+dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err)
 {
+    char *text = NULL;
+    size_t length = 0;
+    DBO_TRY(dbo_sandbox_read(path, box->limits.source_bytes, &text, &length, err));
+    DBO_TRY(keep_source(box, path, text, err));
     size_t skipped = preamble(text);
-    text += skipped;
-    length -= skipped;
-    if (length > 0 && text[0] == LUA_SIGNATURE[0]) {
+    dbo_chunk chunk = {path, text + skipped, length - skipped, LUA_OK};
+    if (chunk.text[0] == LUA_SIGNATURE[0]) {
         return dbo_fail(err, DBO_PARSE, "Give the script's source text.",
                         "%s: compiled Lua is not accepted", path);
     }
-    if (memchr(text, '\0', length))
+    if (memchr(chunk.text, '\0', chunk.length))
         return dbo_fail(err, DBO_PARSE, NULL, "%s: the file is not text", path);
-    dbo_chunk chunk = {path, text, length, LUA_OK};
     lua_pushcfunction(box->lua, compile);
     lua_pushlightuserdata(box->lua, &chunk);
     int lua_status = lua_pcall(box->lua, 1, 1, 0);
@@ -488,26 +488,6 @@ static dbo_status load(dbo_sandbox *box, const char *path, const char *text, siz
         return DBO_OK;
     return dbo_sandbox_take_error(box, chunk.lua_status != LUA_OK ? chunk.lua_status : lua_status,
                                   err);
-}
-
-dbo_status dbo_sandbox_load_text(dbo_sandbox *box, const char *path, const char *text,
-                                 size_t length, dbo_error *err)
-{
-    char *copy = malloc(length + 1);
-    DBO_TRY(dbo_need_memory(copy, path, err));
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    DBO_TRY(keep_source(box, path, copy, err));
-    return load(box, path, copy, length, err);
-}
-
-dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err)
-{
-    char *text = NULL;
-    size_t length = 0;
-    DBO_TRY(dbo_sandbox_read(path, box->limits.source_bytes, &text, &length, err));
-    DBO_TRY(keep_source(box, path, text, err));
-    return load(box, path, text, length, err);
 }
 
 /* ---- errors with a place ---- */

@@ -62,8 +62,6 @@ dbo_sandbox *dbo_sandbox_of(lua_State *L);
 /* Compiles a script and pushes it as a function. `path` is the name that errors carry; its text is
  * kept for dbo_sandbox_key_line. DBO_IO (unreadable), DBO_PARSE, DBO_LIMIT. */
 dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err);
-dbo_status dbo_sandbox_load_text(dbo_sandbox *box, const char *path, const char *text,
-                                 size_t length, dbo_error *err);
 
 /* Calls the function below its `arguments` on the stack; leaves exactly `results`, or nothing. */
 dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_error *err);
