@@ -18,11 +18,8 @@ static dbo_status print_results(const eval_arguments *arguments, const dbo_json 
                                                                            : DBO_CONTEXT_FIBER};
     dbo_json_writer out;
     dbo_json_writer_init(&out, dbo_json_sink_file, stdout, 1);
-    dbo_status status =
-        dbo_eval(dbo_eval_kind_name(arguments->kind), dbo_json_root(doc), &options, &out, err);
-    if (status != DBO_OK)
-        return status;
-    status = dbo_json_writer_finish(&out, err);
+    DBO_TRY(dbo_eval(arguments->kind, dbo_json_root(doc), &options, &out, err));
+    dbo_status status = dbo_json_writer_finish(&out, err);
     return status == DBO_IO ? DBO_OK : status; /* dbo_cli_end says what stdout suffered */
 }
 

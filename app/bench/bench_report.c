@@ -62,8 +62,7 @@ static void put_ratio(dbo_json_writer *w, double ratio)
 static void put_sim(dbo_json_writer *w, const dbo_bench_sim_result *result)
 {
     put_ratio(w, result->floor_ratio);
-    dbo_json_key(w, "sim");
-    dbo_json_open_array(w);
+    dbo_json_member_array(w, "sim");
     for (uint32_t i = 0; i < result->num_rows; i++) {
         const dbo_bench_sim_row *row = &result->rows[i];
         dbo_json_open_object_line(w);
@@ -81,8 +80,7 @@ static void put_sim(dbo_json_writer *w, const dbo_bench_sim_result *result)
 
 static void put_check(dbo_json_writer *w, const dbo_bench_check_result *result)
 {
-    dbo_json_key(w, "check");
-    dbo_json_open_array(w);
+    dbo_json_member_array(w, "check");
     for (uint32_t i = 0; i < DBO_BENCH_CHECK_ROWS; i++) {
         const dbo_bench_check_row *row = &result->rows[i];
         dbo_json_open_object_line(w);

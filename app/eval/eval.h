@@ -5,7 +5,7 @@
  * the others go on. tests/golden/README.md has the kinds, their lists and their keys.
  *
  *     const dbo_eval_options options = {.executor = DBO_CONTEXT_THREAD};
- *     DBO_TRY(dbo_eval("pingpong", dbo_json_root(doc), &options, &out, err));
+ *     DBO_TRY(dbo_eval(kind, dbo_json_root(doc), &options, &out, err));
  *     DBO_TRY(dbo_json_writer_finish(&out, err));
  */
 #ifndef DBO_APP_EVAL_H
@@ -35,13 +35,13 @@ typedef struct dbo_eval_options {
     dbo_context_kind executor; /* for the kinds that run ubatches */
 } dbo_eval_options;
 
-/* Evaluates the cases of a parsed file and writes one document to `out`, whose _finish is the
- * caller's. Fails when the kind is unknown (DBO_UNSUPPORTED) or the list is missing (DBO_PARSE),
- * with nothing written; a failing case is a result. */
-dbo_status dbo_eval(const char *kind, const dbo_json_value *file, const dbo_eval_options *options,
-                    dbo_json_writer *out, dbo_error *err);
-
 /* The name of kind `index`, NULL past the end. */
 const char *dbo_eval_kind_name(size_t index);
+
+/* Evaluates the cases of a parsed file, of the kind that dbo_eval_kind_name gives a name, and
+ * writes one document to `out`, whose _finish is the caller's. Fails when the list is missing
+ * (DBO_PARSE), with nothing written; a failing case is a result. */
+dbo_status dbo_eval(size_t kind, const dbo_json_value *file, const dbo_eval_options *options,
+                    dbo_json_writer *out, dbo_error *err);
 
 #endif

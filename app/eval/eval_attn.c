@@ -99,13 +99,15 @@ static void write_metadata(dbo_json_writer *out, const dbo_attn_metadata *m)
     dbo_json_member_int(out, "num_actual_tokens", m->num_actual_tokens);
     dbo_json_member_int(out, "max_query_len", m->max_query_len);
     dbo_json_member_int(out, "max_seq_len", m->max_seq_len);
-    dbo_json_key(out, "block_table_tensor");
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, "block_table_tensor");
     for (size_t r = 0; r < rows; r++)
         dbo_json_put_int32s(out, m->block_table + r * (size_t)m->block_table_columns,
                             (size_t)m->block_table_columns);
     dbo_json_close(out);
-    dbo_json_member_int64s(out, "slot_mapping", m->slot_mapping, (size_t)m->num_slots);
+    dbo_json_member_array_line(out, "slot_mapping");
+    for (int32_t i = 0; i < m->num_slots; i++)
+        dbo_json_put_int(out, m->slot_mapping[i]);
+    dbo_json_close(out);
     dbo_json_member_int32s(out, "seq_lens_cpu_upper_bound", m->seq_lens_cpu_upper_bound, rows);
     dbo_json_member_int32s(out, "seq_lens_cpu", m->seq_lens_cpu, rows);
     dbo_json_member_int32s(out, "num_computed_tokens_cpu", m->num_computed_tokens_cpu, rows);
@@ -125,8 +127,7 @@ dbo_status dbo_eval_attn_split(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(read_slices(c, &slices, &count, err));
     DBO_TRY(make_buffers(c, batch.num_rows, &buffers, err));
     dbo_json_open_object_line(c->out);
-    dbo_json_key(c->out, "per_slice");
-    dbo_json_open_array(c->out);
+    dbo_json_member_array(c->out, "per_slice");
     for (size_t i = 0; i < count; i++) {
         dbo_attn_metadata part;
         dbo_error refusal = {0};

@@ -20,8 +20,7 @@ static void write_range(dbo_json_writer *out, const char *key, int32_t start, in
 static void write_slices(dbo_json_writer *out, const char *key, const dbo_ubatch_slice *slices,
                          int32_t count)
 {
-    dbo_json_key(out, key);
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, key);
     for (int32_t i = 0; i < count; i++) {
         const dbo_ubatch_slice *slice = &slices[i];
         dbo_json_open_object(out);
@@ -104,8 +103,7 @@ dbo_status dbo_eval_split_seed(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(dbo_eval_alloc(c, (int64_t)batch.num_reqs_padded + 1, &m.query_start_loc, err));
     DBO_TRY(dbo_eval_alloc(c, batch.num_reqs_padded, &m.seq_lens, err));
     dbo_json_open_object_line(c->out);
-    dbo_json_key(c->out, "ubatches");
-    dbo_json_open_array(c->out);
+    dbo_json_member_array(c->out, "ubatches");
     for (int32_t i = 0; i < batch.num_ubatches; i++) {
         dbo_ubatch_metadata_split(&batch, i, &m);
         size_t rows = (size_t)(m.req_stop - m.req_start);

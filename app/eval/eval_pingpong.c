@@ -334,8 +334,7 @@ dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err)
     dbo_context_destroy(self);
     DBO_TRY(status);
     dbo_json_open_object(c->out);
-    dbo_json_key(c->out, "log");
-    dbo_json_open_array(c->out);
+    dbo_json_member_array(c->out, "log");
     for (size_t i = 0; i < m->count; i++)
         write_entry(c->out, &m->entries[i]);
     dbo_json_close(c->out);

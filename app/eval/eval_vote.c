@@ -88,8 +88,7 @@ static dbo_status fill_matrix(eval_vote *vote, dbo_error *err)
 
 static void write_reduced(dbo_json_writer *out, const eval_vote *vote)
 {
-    dbo_json_key(out, "reduced");
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, "reduced");
     for (int32_t row = 0; row < vote->rows; row++)
         dbo_json_put_int32s(out, vote->matrix + (ptrdiff_t)row * vote->num_ranks,
                             (size_t)vote->num_ranks);
@@ -125,8 +124,7 @@ dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err)
         dbo_json_member_null(c->out, "reduced");
     else
         write_reduced(c->out, &vote);
-    dbo_json_key(c->out, "result");
-    dbo_json_open_array(c->out);
+    dbo_json_member_array(c->out, "result");
     if (vote.num_ranks == 1)
         write_v1_result(c->out, false, NULL, 0, vote.only);
     for (int32_t r = 0; r < vote.num_ranks && vote.num_ranks > 1; r++) {
@@ -171,8 +169,7 @@ dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(fill_matrix(&vote, err));
     dbo_json_open_object_line(c->out);
     write_reduced(c->out, &vote);
-    dbo_json_key(c->out, "result");
-    dbo_json_open_array(c->out);
+    dbo_json_member_array(c->out, "result");
     for (int32_t r = 0; r < vote.num_ranks; r++) {
         dbo_vote_result result;
         dbo_vote_decide(&vote.rules, vote.matrix, vote.num_ranks, r, vote.across, &result);

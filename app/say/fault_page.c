@@ -180,8 +180,7 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
 static void put_list(dbo_json_writer *out, const char *key, const char *list)
 {
     char item[64];
-    dbo_json_key(out, key);
-    dbo_json_open_array_line(out);
+    dbo_json_member_array_line(out, key);
     for (size_t i = 0; item_of(list, i, item, sizeof item); i++)
         dbo_json_put_string(out, item);
     dbo_json_close(out);
@@ -191,8 +190,7 @@ static void put_parameters(dbo_json_writer *out, dbo_fault_id id)
 {
     const char *name;
     uint32_t value;
-    dbo_json_key(out, "parameters");
-    dbo_json_open_array_line(out);
+    dbo_json_member_array_line(out, "parameters");
     for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++) {
         dbo_json_open_object(out);
         dbo_json_member_string(out, "name", name);
@@ -206,8 +204,7 @@ void dbo_fault_list_json(dbo_json_writer *out)
 {
     dbo_strbuf outcome = {0};
     dbo_json_open_object(out);
-    dbo_json_key(out, "faults");
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, "faults");
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
         char scene[PATH_MAX];
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);

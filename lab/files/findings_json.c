@@ -16,8 +16,7 @@ static void put_text(dbo_json_writer *out, const char *key, const char *text)
 
 static void put_ops(dbo_json_writer *out, const dbo_finding *f, const dbo_finding_names *names)
 {
-    dbo_json_key(out, "ops");
-    dbo_json_open_array_line(out);
+    dbo_json_member_array_line(out, "ops");
     for (uint32_t i = 0; i < f->num_ops; i++) {
         char text[96];
         if (names->op_text)
@@ -65,8 +64,7 @@ void dbo_findings_json(const dbo_findings *findings, const dbo_findings_scope *s
                        dbo_json_writer *out)
 {
     dbo_json_open_object(out);
-    dbo_json_key(out, "findings");
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, "findings");
     for (uint32_t i = 0; i < findings->count; i++)
         put_finding(out, &findings->items[i], &scope->names);
     dbo_json_close(out);

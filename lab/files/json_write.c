@@ -326,6 +326,18 @@ void dbo_json_member_string(dbo_json_writer *w, const char *key, const char *val
     dbo_json_put_string(w, value);
 }
 
+void dbo_json_member_array(dbo_json_writer *w, const char *key)
+{
+    dbo_json_key(w, key);
+    dbo_json_open_array(w);
+}
+
+void dbo_json_member_array_line(dbo_json_writer *w, const char *key)
+{
+    dbo_json_key(w, key);
+    dbo_json_open_array_line(w);
+}
+
 void dbo_json_put_int32s(dbo_json_writer *w, const int32_t *values, size_t count)
 {
     if (values == NULL) {
@@ -345,46 +357,9 @@ void dbo_json_member_int32s(dbo_json_writer *w, const char *key, const int32_t *
     dbo_json_put_int32s(w, values, count);
 }
 
-void dbo_json_member_int64s(dbo_json_writer *w, const char *key, const int64_t *values,
-                            size_t count)
-{
-    dbo_json_key(w, key);
-    if (values == NULL) {
-        dbo_json_put_null(w);
-        return;
-    }
-    dbo_json_open_array_line(w);
-    for (size_t i = 0; i < count; i++)
-        dbo_json_put_int(w, values[i]);
-    dbo_json_close(w);
-}
-
 /* --- sinks -------------------------------------------------------------------------------- */
 
 bool dbo_json_sink_file(void *file, const char *bytes, size_t length)
 {
     return fwrite(bytes, 1, length, file) == length;
-}
-
-bool dbo_json_sink_text(void *text, const char *bytes, size_t length)
-{
-    dbo_json_text *t = text;
-    if (t->capacity - t->length <= length) {
-        size_t capacity = (t->capacity + length + 1) * 2;
-        char *larger = realloc(t->bytes, capacity);
-        if (larger == NULL)
-            return false;
-        t->bytes = larger;
-        t->capacity = capacity;
-    }
-    memcpy(t->bytes + t->length, bytes, length);
-    t->length += length;
-    t->bytes[t->length] = '\0';
-    return true;
-}
-
-void dbo_json_text_fini(dbo_json_text *text)
-{
-    free(text->bytes);
-    *text = (dbo_json_text){0};
 }

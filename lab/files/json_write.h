@@ -38,16 +38,6 @@ typedef bool (*dbo_json_sink)(void *self, const char *bytes, size_t length);
 
 bool dbo_json_sink_file(void *file /* FILE * */, const char *bytes, size_t length);
 
-/* A sink that keeps everything in memory; `bytes` is NUL-terminated once something is written.
- * Start from {0}; free with dbo_json_text_fini. */
-typedef struct dbo_json_text {
-    char *bytes;
-    size_t length, capacity;
-} dbo_json_text;
-
-bool dbo_json_sink_text(void *text /* dbo_json_text * */, const char *bytes, size_t length);
-void dbo_json_text_fini(dbo_json_text *text);
-
 typedef struct dbo_json_level {
     char close;     /* '}' or ']' */
     bool on_line;   /* members stay on one line */
@@ -100,10 +90,11 @@ void dbo_json_member_int(dbo_json_writer *w, const char *key, int64_t value);
 void dbo_json_member_double(dbo_json_writer *w, const char *key, double value);
 void dbo_json_member_string(dbo_json_writer *w, const char *key, const char *value);
 
+void dbo_json_member_array(dbo_json_writer *w, const char *key); /* opens it */
+void dbo_json_member_array_line(dbo_json_writer *w, const char *key);
+
 /* Whole arrays on one line; values NULL prints null. */
 void dbo_json_member_int32s(dbo_json_writer *w, const char *key, const int32_t *values,
-                            size_t count);
-void dbo_json_member_int64s(dbo_json_writer *w, const char *key, const int64_t *values,
                             size_t count);
 void dbo_json_put_int32s(dbo_json_writer *w, const int32_t *values, size_t count);
 

@@ -58,8 +58,7 @@ static void put_us(double us, dbo_json_writer *out)
 static void put_accesses(const dbo_program *p, const char *key, const dbo_access *accesses,
                          uint32_t count, dbo_json_writer *out)
 {
-    dbo_json_key(out, key);
-    dbo_json_open_array_line(out);
+    dbo_json_member_array_line(out, key);
     for (uint32_t i = 0; i < count; i++)
         dbo_json_put_string(out, p->buffers[accesses[i].buffer].name);
     dbo_json_close(out);
@@ -158,18 +157,15 @@ void dbo_program_json(const dbo_program *program, const dbo_program_times *times
 {
     dbo_json_open_object(out);
     dbo_json_member_int(out, "num_ubatches", program->num_ubatches);
-    dbo_json_key(out, "streams");
-    dbo_json_open_array_line(out);
+    dbo_json_member_array_line(out, "streams");
     for (uint32_t i = 0; i < program->num_streams; i++)
         dbo_json_put_string(out, program->stream_names[i]);
     dbo_json_close(out);
-    dbo_json_key(out, "buffers");
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, "buffers");
     for (uint32_t i = 0; i < program->num_buffers; i++)
         put_buffer(program, &program->buffers[i], out);
     dbo_json_close(out);
-    dbo_json_key(out, "ubatches");
-    dbo_json_open_array(out);
+    dbo_json_member_array(out, "ubatches");
     for (uint32_t u = 0; u < program->num_ubatches; u++) {
         dbo_json_open_array(out);
         for (uint32_t i = 0; i < program->num_instrs[u]; i++)

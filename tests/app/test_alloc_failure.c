@@ -5,7 +5,6 @@
  * alone, and with all that follow. Each time it must fail with a sentence, leave nothing allocated,
  * and at the end work as if nothing had been.
  */
-#include "app/eval/eval.h"
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
 #include "core/check/order/check.h"
@@ -14,6 +13,8 @@
 #include "lab/files/program_json.h"
 #include "lab/world/outcome.h"
 #include "sim/sim.h"
+#include "tests/support/eval_kind.h"
+#include "tests/support/json_text.h"
 #include "tests/support/random_experiment.h"
 #include "tests/support/refusals.h"
 #include "tests/support/trace_digest.h"
@@ -260,13 +261,13 @@ static void queues(void **state)
 static dbo_status write_result(void *arg, uint64_t *digest, dbo_error *err)
 {
     const dbo_outcome *o = arg;
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer writer;
-    dbo_json_writer_init(&writer, dbo_json_sink_text, &text, 1);
+    dbo_json_writer_init(&writer, json_text_sink, &text, 1);
     dbo_result_json(&o->result, &writer);
     dbo_status status = dbo_json_writer_finish(&writer, err);
     *digest = text.bytes ? digest_text(text.bytes) : 0;
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
     return status;
 }
 
@@ -307,17 +308,17 @@ static dbo_status read_and_eval(const reader_case *c, const dbo_json *doc, uint6
                                 dbo_error *err)
 {
     const dbo_eval_options options = {.executor = DBO_CONTEXT_FIBER};
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer writer;
-    dbo_json_writer_init(&writer, dbo_json_sink_text, &text, 1);
-    dbo_status status = dbo_eval(c->kind, dbo_json_root(doc), &options, &writer, err);
+    dbo_json_writer_init(&writer, json_text_sink, &text, 1);
+    dbo_status status = dbo_eval(eval_kind(c->kind), dbo_json_root(doc), &options, &writer, err);
     if (status == DBO_OK)
         status = dbo_json_writer_finish(&writer, err);
     *digest = text.bytes ? digest_text(text.bytes) : 0;
     /* A failing case is a result; with memory there is none in these files. */
     if (status == DBO_OK && strstr(text.bytes, "\"error\""))
         status = dbo_fail_memory(err, "a case");
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
     return status;
 }
 

@@ -1,7 +1,8 @@
 /* test_golden.c: every golden case through the code of `dbo eval`, compared key by key. */
-#include "app/eval/eval.h"
 #include "lab/files/json.h"
 #include "lab/files/json_write.h"
+#include "tests/support/eval_kind.h"
+#include "tests/support/json_text.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -81,13 +82,13 @@ static void check_kind(void **state)
     (void)snprintf(path, sizeof path, "%s/tests/golden/%s.json", DBO_SOURCE_DIR, kind->file);
     dbo_error err = {0};
     dbo_json *file = NULL, *answer = NULL;
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer out;
     dbo_eval_options options = {.executor = DBO_CONTEXT_FIBER};
     if (dbo_json_read_file(&file, path, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    dbo_json_writer_init(&out, dbo_json_sink_text, &text, 1);
-    if (dbo_eval(kind->kind, dbo_json_root(file), &options, &out, &err) != DBO_OK ||
+    dbo_json_writer_init(&out, json_text_sink, &text, 1);
+    if (dbo_eval(eval_kind(kind->kind), dbo_json_root(file), &options, &out, &err) != DBO_OK ||
         dbo_json_writer_finish(&out, &err) != DBO_OK ||
         dbo_json_parse(&answer, text.bytes, text.length, NULL, &err) != DBO_OK)
         fail_msg("%s: %s", kind->kind, err.message);
@@ -104,7 +105,7 @@ static void check_kind(void **state)
             fail_msg("%s, case %zu (%s)", kind->kind, i,
                      json_string_value(json_object_get(want, "tag")));
     }
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
     dbo_json_destroy(answer);
     dbo_json_destroy(file);
 }

@@ -1,8 +1,9 @@
 /* test_pingpong.c: `dbo eval pingpong`: the engine's logs against the reference's, on both
  * executors, and beyond the sizes that the reference's cases have. */
-#include "app/eval/eval.h"
 #include "lab/files/json.h"
 #include "lab/files/json_write.h"
+#include "tests/support/eval_kind.h"
+#include "tests/support/json_text.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -15,14 +16,14 @@
 #include <cmocka.h>
 
 /* The answer to a file's text; *text keeps its bytes. */
-static dbo_json *evaluate(const dbo_json *file, dbo_context_kind executor, dbo_json_text *text)
+static dbo_json *evaluate(const dbo_json *file, dbo_context_kind executor, json_text *text)
 {
     dbo_error err = {0};
     dbo_json *answer = NULL;
     dbo_json_writer out;
     const dbo_eval_options options = {.executor = executor};
-    dbo_json_writer_init(&out, dbo_json_sink_text, text, 1);
-    if (dbo_eval("pingpong", dbo_json_root(file), &options, &out, &err) != DBO_OK ||
+    dbo_json_writer_init(&out, json_text_sink, text, 1);
+    if (dbo_eval(eval_kind("pingpong"), dbo_json_root(file), &options, &out, &err) != DBO_OK ||
         dbo_json_writer_finish(&out, &err) != DBO_OK ||
         dbo_json_parse(&answer, text->bytes, text->length, NULL, &err) != DBO_OK)
         fail_msg("%s", err.message);
@@ -68,7 +69,7 @@ static void logs_are_the_references(void **state)
     const json_t *cases = json_object_get(dbo_json_tree(file), "cases");
     assert_true(json_array_size(cases) >= 12);
     for (int kind = 0; kind < 2; kind++) {
-        dbo_json_text text = {0};
+        json_text text = {0};
         dbo_json *answer = evaluate(file, (dbo_context_kind)kind, &text);
         for (size_t i = 0; i < json_array_size(cases); i++) {
             size_t at;
@@ -81,7 +82,7 @@ static void logs_are_the_references(void **state)
         assert_false(
             same_log(json_object_get(json_array_get(cases, 1), "log"), log_of(answer, 0), &at));
         dbo_json_destroy(answer);
-        dbo_json_text_fini(&text);
+        json_text_fini(&text);
     }
     dbo_json_destroy(file);
 }
@@ -108,12 +109,12 @@ static void executors_agree(void **state)
         for (uint32_t n = 2; n <= 16; n = n < 5 ? n + 1 : n + 11)
             for (uint32_t layers = 0; layers < 8; layers = 2 * layers + 1) {
                 dbo_json *file = make_case(ll ? "LL" : "HT", n, layers, true, n == 3);
-                dbo_json_text texts[2] = {{0}, {0}};
+                json_text texts[2] = {{0}, {0}};
                 for (int kind = 0; kind < 2; kind++)
                     dbo_json_destroy(evaluate(file, (dbo_context_kind)kind, &texts[kind]));
                 assert_string_equal(texts[0].bytes, texts[1].bytes);
                 for (int kind = 0; kind < 2; kind++)
-                    dbo_json_text_fini(&texts[kind]);
+                    json_text_fini(&texts[kind]);
                 dbo_json_destroy(file);
             }
 }
@@ -169,7 +170,7 @@ static void every_op_once(void **state)
     for (int ll = 0; ll < 2; ll++)
         for (uint32_t n = 2; n <= 6; n++) {
             dbo_json *file = make_case(ll ? "LL" : "HT", n, layers, true, false);
-            dbo_json_text text = {0};
+            json_text text = {0};
             dbo_json *answer = evaluate(file, DBO_CONTEXT_FIBER, &text);
             const json_t *log = log_of(answer, 0);
             check_turns(log, n, layers * (ll ? 2 : 3));
@@ -178,7 +179,7 @@ static void every_op_once(void **state)
                     for (int k = 0; k < 8; k++)
                         assert_int_equal(count_ops(log, ops[ll][k], u, layer), 1);
             dbo_json_destroy(answer);
-            dbo_json_text_fini(&text);
+            json_text_fini(&text);
             dbo_json_destroy(file);
         }
 }
@@ -192,7 +193,7 @@ static void unsplit(void **state)
                                        "COMBINE_RECV", "MODEL_END"};
     for (int ll = 0; ll < 2; ll++) {
         dbo_json *file = make_case(ll ? "LL" : "HT", 1, 1, false, true);
-        dbo_json_text text = {0};
+        json_text text = {0};
         dbo_json *answer = evaluate(file, DBO_CONTEXT_FIBER, &text);
         const json_t *log = log_of(answer, 0);
         assert_int_equal(json_array_size(log), ll ? 10 : 12);
@@ -203,7 +204,7 @@ static void unsplit(void **state)
             assert_true(!ll || is_word(e, "op", want[i]));
         }
         dbo_json_destroy(answer);
-        dbo_json_text_fini(&text);
+        json_text_fini(&text);
         dbo_json_destroy(file);
     }
 }
@@ -230,7 +231,7 @@ static void bad_cases(void **state)
     snprintf(text + used, sizeof text - used,
              "{%s, \"backend\": \"HT\", \"num_ubatches\": 2, \"rocm\": false}]}", head);
     dbo_json *file = NULL;
-    dbo_json_text answered = {0};
+    json_text answered = {0};
     assert_int_equal(dbo_json_parse(&file, text, strlen(text), NULL, NULL), DBO_OK);
     dbo_json *answer = evaluate(file, DBO_CONTEXT_FIBER, &answered);
     const json_t *results = json_object_get(dbo_json_tree(answer), "results");
@@ -240,7 +241,7 @@ static void bad_cases(void **state)
                     '\0');
     assert_int_equal(json_array_size(log_of(answer, count)), 75);
     dbo_json_destroy(answer);
-    dbo_json_text_fini(&answered);
+    json_text_fini(&answered);
     dbo_json_destroy(file);
 }
 

@@ -4,6 +4,7 @@
 #include "lab/files/json.h"
 #include "lab/world/result.h"
 #include "tests/support/hand_trace.h"
+#include "tests/support/json_text.h"
 
 #include <jansson.h>
 #include <lauxlib.h>
@@ -26,7 +27,7 @@ typedef struct made {
     dbo_ubatch_slice slices[4], padded[4];
     dbo_memory_use memory[2];
     dbo_result result;
-    dbo_json_text text;
+    json_text text;
     dbo_json *document;
 } made;
 
@@ -78,7 +79,7 @@ static void make(made *m)
 static const json_t *document_of(made *m)
 {
     dbo_json_writer writer;
-    dbo_json_writer_init(&writer, dbo_json_sink_text, &m->text, 1);
+    dbo_json_writer_init(&writer, json_text_sink, &m->text, 1);
     dbo_result_json(&m->result, &writer);
     assert_int_equal(dbo_json_writer_finish(&writer, NULL), DBO_OK);
     dbo_error err = {0};
@@ -90,7 +91,7 @@ static const json_t *document_of(made *m)
 static void unmake(made *m)
 {
     dbo_json_destroy(m->document);
-    dbo_json_text_fini(&m->text);
+    json_text_fini(&m->text);
     dbo_notation_fini(&m->notation);
     dbo_trace_fini(&m->traces[0]);
     dbo_trace_fini(&m->traces[1]);
@@ -271,8 +272,8 @@ static void a_script_gets_what_the_document_says(void **state)
         expect_same(L, document_of(&m));
         dbo_json_destroy(m.document);
         m.document = NULL;
-        dbo_json_text_fini(&m.text);
-        m.text = (dbo_json_text){0};
+        json_text_fini(&m.text);
+        m.text = (json_text){0};
     }
     lua_close(L);
     unmake(&m);

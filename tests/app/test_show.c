@@ -3,6 +3,7 @@
 #include "app/show/show.h"
 #include "core/base/prng.h"
 #include "lab/files/program_json.h"
+#include "tests/support/json_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,12 +207,12 @@ static void round_trip(const char *script)
     simulated s;
     dbo_plan plan;
     dbo_error err = {0};
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer out;
     dbo_json *doc = NULL;
     dbo_program_file file;
     simulate(&s, script, NULL, 0);
-    dbo_json_writer_init(&out, dbo_json_sink_text, &text, 1);
+    dbo_json_writer_init(&out, json_text_sink, &text, 1);
     assert_int_equal(dbo_show_program_json(&s.outcome, 60, &out, &err), DBO_OK);
     assert_int_equal(dbo_json_writer_finish(&out, &err), DBO_OK);
     assert_int_equal(dbo_json_parse(&doc, text.bytes, text.length, NULL, &err), DBO_OK);
@@ -255,7 +256,7 @@ static void round_trip(const char *script)
     dbo_plan_fini(&plan);
     dbo_program_file_fini(&file);
     dbo_json_destroy(doc);
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
     simulated_fini(&s);
 }
 
@@ -465,11 +466,11 @@ static void every_instruction_is_read_back(void **state)
     const dbo_program_times times = {.op_us = fixed_us, .post_us = fixed_post_us};
     dbo_program_file file, again;
     dbo_error err = {0};
-    dbo_json_text written = {0};
+    json_text written = {0};
     dbo_json_writer out;
     if (read_text(text, &file, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    dbo_json_writer_init(&out, dbo_json_sink_text, &written, 1);
+    dbo_json_writer_init(&out, json_text_sink, &written, 1);
     dbo_program_json(&file.program, &times, &out);
     assert_int_equal(dbo_json_writer_finish(&out, &err), DBO_OK);
     if (read_text(written.bytes, &again, &err) != DBO_OK)
@@ -477,7 +478,7 @@ static void every_instruction_is_read_back(void **state)
     expect_same(&file.program, &again.program);
     dbo_program_file_fini(&file);
     dbo_program_file_fini(&again);
-    dbo_json_text_fini(&written);
+    json_text_fini(&written);
 }
 
 /* Bytes changed, lost and doubled: read or refused with a sentence, never harmed by. */

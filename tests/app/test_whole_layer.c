@@ -3,6 +3,7 @@
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
 #include "lab/world/outcome.h"
+#include "tests/support/json_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,14 +195,14 @@ static void a_part_of_a_layer_is_said_to_be_one(void **state)
     dbo_error err = {0};
     dbo_outcome outcome = {0};
     const dbo_simulate_options options = {0};
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer writer;
     dbo_strbuf warnings = {0};
     if (load("u.op { name = 'x', us = 3 }\n", FIXED, &e, &err) != DBO_OK)
         fail_msg("%s", err.message);
     assert_string_equal(e.incomplete, "schedule mine, ubatch 0: it has no A0");
     assert_int_equal(dbo_simulate(&e, &options, &outcome, &err), DBO_OK);
-    dbo_json_writer_init(&writer, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&writer, json_text_sink, &text, 0);
     dbo_result_json(&outcome.result, &writer);
     assert_int_equal(dbo_json_writer_finish(&writer, &err), DBO_OK);
     assert_non_null(strstr(text.bytes, "\"speedup\": null"));
@@ -211,7 +212,7 @@ static void a_part_of_a_layer_is_said_to_be_one(void **state)
                         "Warning  not a whole layer, so no speed-up is claimed: schedule mine, "
                         "ubatch 0: it has no A0\n");
     dbo_strbuf_fini(&warnings);
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
     dbo_outcome_fini(&outcome);
     dbo_experiment_fini(&e);
     /* A fixed cost that is not given is of an op that the layer does not have. */

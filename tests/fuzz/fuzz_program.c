@@ -2,6 +2,7 @@
 #include "core/check/order/check.h"
 #include "lab/files/program_json.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/json_text.h"
 
 static double op_us(void *self, const dbo_program_op *op, uint32_t *sms)
 {
@@ -19,12 +20,12 @@ static double post_us(void *self, const dbo_program_post *post)
 static void read_again(const dbo_program *program)
 {
     const dbo_program_times times = {.op_us = op_us, .post_us = post_us};
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer writer;
     dbo_json *doc = NULL;
     dbo_program_file file;
     dbo_error err = {0};
-    dbo_json_writer_init(&writer, dbo_json_sink_text, &text, 1);
+    dbo_json_writer_init(&writer, json_text_sink, &text, 1);
     dbo_program_json(program, &times, &writer);
     MUST(dbo_json_writer_finish(&writer, &err) == DBO_OK);
     MUST(dbo_json_parse(&doc, text.bytes, text.length, NULL, &err) == DBO_OK);
@@ -37,7 +38,7 @@ static void read_again(const dbo_program *program)
         MUST(file.program.num_instrs[u] == program->num_instrs[u]);
     dbo_program_file_fini(&file);
     dbo_json_destroy(doc);
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,7 @@
 /* test_json.c: reading foreign JSON (values, places, refusals) and printing our own. */
 #include "lab/files/json.h"
 #include "lab/files/json_write.h"
+#include "tests/support/json_text.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -192,9 +193,9 @@ static void every_prefix_of_a_document_is_refused_cleanly(void **state)
 static void large_objects_are_searched_by_key(void **state)
 {
     (void)state;
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer w;
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&w, json_text_sink, &text, 0);
     dbo_json_open_object(&w);
     for (int i = 0; i < 5000; i++) {
         char key[16];
@@ -212,7 +213,7 @@ static void large_objects_are_searched_by_key(void **state)
     }
     assert_false(dbo_json_has(dbo_json_root(doc), "k5000"));
     dbo_json_destroy(doc);
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
 }
 
 static const char readable[] = "{\"n\": 5,\n \"x\": 2.5, \"s\": \"hi\", \"z\": null, \"f\": false, "
@@ -362,9 +363,9 @@ static void unknown_keys_are_refused_with_the_nearest_known(void **state)
 static void prints_the_expected_bytes(void **state)
 {
     (void)state;
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer w;
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 1);
+    dbo_json_writer_init(&w, json_text_sink, &text, 1);
     dbo_json_open_object(&w);
     dbo_json_member_string(&w, "s\"", "a\\\n\t\x01\x7F\xC3\xA9\xFF\xED\xA0\x80");
     dbo_json_member_double(&w, "d", 0.1);
@@ -398,7 +399,7 @@ static void prints_the_expected_bytes(void **state)
                         " \"list\": [1, 2, 3],\n \"nested\": [\n  {\"a\": true, \"b\": null}\n ]\n"
                         "}\n");
     dbo_json_destroy(parse(text.bytes));
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
 }
 
 static void doubles_survive_a_round_trip(void **state)
@@ -413,16 +414,16 @@ static void doubles_survive_a_round_trip(void **state)
         memcpy(&value, &bits, sizeof value);
         if (!isfinite(value))
             continue;
-        dbo_json_text text = {0};
+        json_text text = {0};
         dbo_json_writer w;
-        dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+        dbo_json_writer_init(&w, json_text_sink, &text, 0);
         dbo_json_put_double(&w, value);
         assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_OK);
         dbo_json *doc = parse(text.bytes);
         double again = json_real_value(dbo_json_tree(doc));
         assert_memory_equal(&again, &value, sizeof value);
         dbo_json_destroy(doc);
-        dbo_json_text_fini(&text);
+        json_text_fini(&text);
     }
 }
 
@@ -437,29 +438,29 @@ static bool sink_that_fails(void *self, const char *bytes, size_t length)
 static void misuse_and_failing_sinks_are_reported(void **state)
 {
     (void)state;
-    dbo_json_text text = {0};
+    json_text text = {0};
     dbo_json_writer w;
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&w, json_text_sink, &text, 0);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL); /* nothing written */
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&w, json_text_sink, &text, 0);
     dbo_json_open_object(&w);
     dbo_json_put_int(&w, 1); /* no key */
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL);
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&w, json_text_sink, &text, 0);
     dbo_json_open_array(&w);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL); /* still open */
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&w, json_text_sink, &text, 0);
     dbo_json_put_int(&w, 1);
     dbo_json_put_int(&w, 2); /* two roots */
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL);
-    dbo_json_writer_init(&w, dbo_json_sink_text, &text, 0);
+    dbo_json_writer_init(&w, json_text_sink, &text, 0);
     for (int i = 0; i <= DBO_JSON_WRITE_DEPTH; i++)
         dbo_json_open_array(&w);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_LIMIT);
     dbo_json_writer_init(&w, sink_that_fails, NULL, 0);
     dbo_json_put_int(&w, 1);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_IO);
-    dbo_json_text_fini(&text);
+    json_text_fini(&text);
 }
 
 static void files_that_cannot_be_read_say_which(void **state)
