@@ -38,9 +38,8 @@ dbo_status dbo_eval(size_t index, const dbo_json_value *file, const dbo_eval_opt
 {
     const eval_kind *kind = &kinds[index];
     dbo_json_value cases;
-    dbo_arena arena;
+    dbo_arena arena = {0};
     DBO_TRY(dbo_json_need(file, kind->list, DBO_JSON_ARRAY, &cases, err));
-    dbo_arena_init(&arena, 0);
     dbo_json_open_object(out);
     dbo_json_member_string(out, "kind", kind->name);
     dbo_json_member_array(out, "results");

@@ -35,11 +35,6 @@ struct dbo_arena_chunk {
     _Alignas(max_align_t) unsigned char data[];
 };
 
-void dbo_arena_init(dbo_arena *arena, size_t chunk_bytes)
-{
-    *arena = (dbo_arena){.chunk_bytes = chunk_bytes};
-}
-
 void dbo_arena_fini(dbo_arena *arena)
 {
     if (!arena)
@@ -49,7 +44,7 @@ void dbo_arena_fini(dbo_arena *arena)
         SHOW(at->data, at->bytes);
         free(at);
     }
-    dbo_arena_init(arena, arena->chunk_bytes);
+    *arena = (dbo_arena){.chunk_bytes = arena->chunk_bytes};
 }
 
 static void use_chunk(dbo_arena *arena, dbo_arena_chunk *chunk)

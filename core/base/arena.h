@@ -5,8 +5,7 @@
  * where they are until the arena is reset or ended. An arena belongs to whoever embeds it and is
  * used by one thread at a time.
  *
- *     dbo_arena arena;
- *     dbo_arena_init(&arena, 0);
+ *     dbo_arena arena = {0};
  *     uint32_t *ids = DBO_ARENA_ARRAY(&arena, uint32_t, count);
  *     if (!ids)
  *         status = dbo_fail_memory(err, "the ids of a batch");
@@ -23,20 +22,18 @@
 
 typedef struct dbo_arena_chunk dbo_arena_chunk;
 
-/* Private but for its size: an arena is embedded. */
+/* Zeroed it is an empty one, of which nothing is allocated yet. Private but for chunk_bytes, to be
+ * said before the first piece is taken, and its size: an arena is embedded. */
 typedef struct dbo_arena {
     dbo_arena_chunk *first;
     dbo_arena_chunk *current; /* the chunk pieces are taken from; later ones are empty */
     unsigned char *next;      /* first free byte of current */
     unsigned char *end;       /* one past the last byte of current */
-    size_t chunk_bytes;       /* how large a chunk is, unless a piece needs more */
+    size_t chunk_bytes;       /* of a chunk unless a piece needs more; 0: DBO_ARENA_CHUNK_BYTES */
     size_t held_bytes;        /* what all chunks hold */
 } dbo_arena;
 
-/* Nothing is allocated yet. chunk_bytes 0: DBO_ARENA_CHUNK_BYTES. A zeroed arena is one too. */
-void dbo_arena_init(dbo_arena *arena, size_t chunk_bytes);
-
-/* Gives everything back to the system; the arena is as after init. NULL is fine. */
+/* Gives everything back to the system; the arena is empty then. NULL is fine. */
 void dbo_arena_fini(dbo_arena *arena);
 
 /* Forgets all pieces and keeps the chunks for what comes next. */

@@ -44,7 +44,7 @@ void dbo_program_builder_init(dbo_program_builder *builder, const char *name, ui
     builder->program.num_streams = 2;
     builder->program.stream_names[DBO_STREAM_COMPUTE] = "compute";
     builder->program.stream_names[DBO_STREAM_COMM] = "comm";
-    dbo_arena_init(&builder->program.texts, TEXT_CHUNK_BYTES);
+    builder->program.texts.chunk_bytes = TEXT_CHUNK_BYTES;
     if (num_ubatches < 1 || num_ubatches > DBO_MAX_UBATCHES) {
         fail(builder, DBO_LIMIT, "the number of ubatches must be 1 to 16");
         builder->program.num_ubatches = 0; /* so that whatever is added is refused */

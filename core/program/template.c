@@ -18,7 +18,6 @@ dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_e
         return NULL;
     atomic_init(&t->holders, 1);
     snprintf(t->name, sizeof t->name, "%s", name);
-    dbo_arena_init(&t->arena, 0);
     dbo_program_builder_init(&t->builder, t->name, num_ubatches);
     return t;
 }

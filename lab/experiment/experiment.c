@@ -311,9 +311,8 @@ static dbo_status take_environment(dbo_experiment *e, dbo_error *err)
     const char *sms = getenv("VLLM_DBO_COMM_SMS");
     if (!sms || e->config.dbo_comm_sms_is_set)
         return DBO_OK;
-    dbo_arena arena;
+    dbo_arena arena = {0};
     dbo_value value;
-    dbo_arena_init(&arena, 0);
     const dbo_value_memory memory = dbo_value_memory_of(&arena);
     dbo_status status = dbo_value_of_text(&memory, sms, &value, err);
     if (status == DBO_OK)

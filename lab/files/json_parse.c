@@ -309,7 +309,7 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
     DBO_TRY(check_size(&s, options, err));
     dbo_json *doc = calloc(1, sizeof *doc);
     DBO_TRY(dbo_need_memory(doc, "a JSON document", err));
-    dbo_arena_init(&doc->arena, chunk_bytes(length));
+    doc->arena.chunk_bytes = chunk_bytes(length);
     doc->root = (dbo_json_value){.key = options->name, .index = options->line};
     dbo_status status = make_tree(doc, &begin, options, err);
     if (status == DBO_OK)

@@ -477,7 +477,6 @@ dbo_status dbo_program_json_read(const dbo_json_value *root, bool (*cancelled)(v
     memset(out, 0, sizeof *out);
     DBO_TRY(dbo_json_check_keys(root, root_keys, sizeof root_keys / sizeof *root_keys, err));
     DBO_TRY(dbo_json_need_uint32(root, "num_ubatches", 1, DBO_MAX_UBATCHES, &num_ubatches, err));
-    dbo_arena_init(&out->arena, 0);
     dbo_program_builder_init(&r.builder, "file", num_ubatches);
     dbo_status status = read_parts(&r, root, num_ubatches, err);
     if (status == DBO_OK) {

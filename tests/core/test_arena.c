@@ -42,12 +42,11 @@ static void test_pieces_do_not_overlap(void **state)
     (void)state;
     piece *pieces = calloc(PIECES, sizeof *pieces);
     assert_non_null(pieces);
-    dbo_arena arena;
-    dbo_arena_init(&arena, 1024);
+    dbo_arena arena = {.chunk_bytes = 1024};
     fill(&arena, pieces, 1);
     dbo_arena_fini(&arena);
     assert_int_equal(arena.held_bytes, 0);
-    fill(&arena, pieces, 2); /* after fini it is as after init */
+    fill(&arena, pieces, 2); /* after fini it is empty again */
     dbo_arena_fini(&arena);
     dbo_arena_fini(NULL);
     free(pieces);
@@ -58,8 +57,7 @@ static void test_reset_keeps_chunks(void **state)
     (void)state;
     piece *pieces = calloc(PIECES, sizeof *pieces);
     assert_non_null(pieces);
-    dbo_arena arena;
-    dbo_arena_init(&arena, 4096);
+    dbo_arena arena = {.chunk_bytes = 4096};
     dbo_arena_reset(&arena); /* of nothing */
     fill(&arena, pieces, 3);
     size_t held = arena.held_bytes;
@@ -98,8 +96,7 @@ static void test_zeroed_and_copies(void **state)
 static void test_overflow_is_refused(void **state)
 {
     (void)state;
-    dbo_arena arena;
-    dbo_arena_init(&arena, 0);
+    dbo_arena arena = {0};
     assert_null(dbo_arena_alloc(&arena, SIZE_MAX));
     assert_null(dbo_arena_alloc(&arena, SIZE_MAX - 15));
     assert_null(dbo_arena_alloc_zeroed(&arena, SIZE_MAX / 2, 3));

@@ -497,7 +497,7 @@ dbo_status mutants_mutate(uint64_t seed, const dbo_program *original, dbo_progra
     bool failed = false;
     dbo_prng_init(&prng, seed, 2);
     *out = *original;
-    dbo_arena_init(&out->texts, 0);
+    out->texts = (dbo_arena){0};
     memset(out->instrs, 0, sizeof out->instrs);
     out->ops =
         duplicate(original->ops, original->num_ops, original->num_ops, sizeof *out->ops, &failed);

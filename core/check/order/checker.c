@@ -389,7 +389,7 @@ dbo_checker *dbo_checker_create(const dbo_check_options *options, dbo_error *err
         return NULL;
     if (options)
         checker->options = *options;
-    dbo_arena_init(&checker->names, 4096);
+    checker->names.chunk_bytes = 4096;
     dbo_recorder_init(&checker->recorder, 0);
     checker->recorder.forgets = true;
     checker->recorder.watch = watch;
