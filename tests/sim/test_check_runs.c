@@ -23,8 +23,7 @@ static void executors_find_the_same(void **state)
         for (int i = 0; i < 2; i++) {
             const dbo_check_program_options options = {.contexts = i ? DBO_CONTEXT_THREAD
                                                                      : DBO_CONTEXT_FIBER};
-            assert_int_equal(dbo_check_program(&mutant, &options, &findings[i], &err),
-                             DBO_OK);
+            assert_int_equal(dbo_check_program(&mutant, &options, &findings[i], &err), DBO_OK);
         }
         assert_int_equal(findings[0].count, findings[1].count);
         for (uint32_t f = 0; f < findings[0].count; f++)
