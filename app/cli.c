@@ -160,8 +160,11 @@ static dbo_status check_required(const dbo_parse *parse, dbo_error *err)
     const dbo_command *command = parse->cli->command;
     const dbo_cli_option *row = command->arguments;
     char hint[160];
-    const char *example = strstr(command->examples, "dbo ");
-    snprintf(hint, sizeof hint, "For example: %.*s", (int)strcspn(example, "\n"), example);
+    const char *example = command->examples ? strstr(command->examples, "dbo ") : NULL;
+    if (example)
+        snprintf(hint, sizeof hint, "For example: %.*s", (int)strcspn(example, "\n"), example);
+    else
+        snprintf(hint, sizeof hint, "See dbo %s --help.", command->name);
     for (uint32_t i = 0; row && row[i].name; i++)
         if (row[i].required && i >= parse->num_words)
             return dbo_fail(err, DBO_INVALID, hint, "%s needs %s", command->name, row[i].help);

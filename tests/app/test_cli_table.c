@@ -197,6 +197,27 @@ static void too_many_words_are_refused(void **state)
     expect_sentence("dbo help --man run", 2, "--man is of all commands together");
 }
 
+/* ---- a table with little in it ---- */
+
+/* A command without examples, or whose examples have no line that begins "dbo ". */
+static void a_command_needs_no_examples(void **state)
+{
+    (void)state;
+    static const dbo_cli_option arguments[] = {
+        {.name = "THING", .help = "a thing", .required = true, .kind = DBO_CLI_TEXT}, {0}};
+    static const char *const examples[] = {NULL, "", "Ask somebody."};
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        const dbo_command command = {.name = "odd",
+                                     .help = "",
+                                     .examples = examples[i],
+                                     .arguments = arguments,
+                                     .bytes = sizeof(const char *)};
+        char name[] = "odd";
+        char *argv[] = {name, NULL};
+        assert_int_equal(dbo_cli_run(&command, 1, argv), 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +226,7 @@ int main(void)
         cmocka_unit_test(outputs_that_fail_are_2_everywhere),
         cmocka_unit_test(the_same_mistake_is_said_alike),
         cmocka_unit_test(too_many_words_are_refused),
+        cmocka_unit_test(a_command_needs_no_examples),
     };
     return cmocka_run_group_tests_name("cli_table", tests, make_folder, remove_folder);
 }
