@@ -114,9 +114,17 @@ add_test(NAME install COMMAND sh tests/app/install.sh ${PROJECT_SOURCE_DIR} ${PR
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(install PROPERTIES TIMEOUT ${dbo_test_timeout})
 
-# Every header stands alone: compiled by itself, under the flags of the sources.
+# Every header stands alone: compiled by itself, under the flags of the sources; those of gpu in a
+# build with it, which has found CUDA's headers.
 set(headers)
-foreach(room core sim model viz lab app)
+set(header_rooms core sim viz lab app)
+set(header_includes)
+if(TARGET dbo_cuda)
+  list(APPEND header_rooms gpu)
+  get_target_property(header_includes dbo_cuda INTERFACE_SYSTEM_INCLUDE_DIRECTORIES)
+  list(TRANSFORM header_includes PREPEND -isystem)
+endif()
+foreach(room IN LISTS header_rooms)
   file(GLOB_RECURSE of_room CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
        ${PROJECT_SOURCE_DIR}/${room}/*.h)
   list(APPEND headers ${of_room})
@@ -125,7 +133,7 @@ foreach(header IN LISTS headers)
   add_test(NAME header:${header} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
            COMMAND ${CMAKE_C_COMPILER} -std=c17 ${dbo_flags} -Werror -D_GNU_SOURCE
                    -I${PROJECT_SOURCE_DIR} -I${dbo_generated} -I${lua_INCLUDE_DIRS}
-                   -Wno-unused-function -fsyntax-only -x c ${header})
+                   ${header_includes} -Wno-unused-function -fsyntax-only -x c ${header})
   set_tests_properties(header:${header} PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
 endforeach()
 

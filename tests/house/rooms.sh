@@ -4,6 +4,7 @@
 # - a room that the list does not have, or that uses one not above it in the list;
 # - an #include that its room's line does not allow, of another room or of a library: whatever in
 #   <> is not of C, POSIX, glibc or the tools that look at running programs;
+# - an #include that is not plainly #include "..." or <...>: what it takes in cannot be seen here;
 # - files in a circle, each other or through others. A file and its header are one here. NAME_impl.h
 #   is what the .c files of an idea share: other rooms and other headers must not include it, and
 #   that it includes headers of its room, NAME.h first, closes no circle. What two ideas share is a
@@ -22,7 +23,8 @@ system='assert ctype dirent dlfcn errno fcntl float getopt inttypes limits local
     stdnoreturn string strings termios time ucontext unistd wchar wctype argp sys sanitizer valgrind'
 
 # "FILE INCLUDED" for each #include "...", "FILE <LIBRARY>" for each of a library
-find core sim gpu model lab viz app -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) \
+find core sim gpu model lab viz app -type f \
+    \( -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' \) \
     2>/dev/null | sort >"$work/files"
 xargs grep -E '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' /dev/null <"$work/files" |
     sed -E -e 's/^([^:]*):[^"<]*"([^"]*)".*/\1 \2/' -e 's/^([^:]*):[^"<]*<([^>]*)>.*/\1 <\2/' |
@@ -38,6 +40,22 @@ xargs grep -E '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]' /dev/null <"$w
             $2 = "<" name ">"
         }
         { print }' | sort -u >"$work/includes"
+
+# A directive may be spelled with comments, digraphs and lines that go on.
+xargs awk '
+    FNR == 1 { text = ""; lines = 0 }
+    { text = text $0 }
+    sub(/\\$/, "", text) { lines++; next }
+    {
+        plain = text
+        gsub(/\/\*([^*]|\*+[^*\/])*\*+\//, " ", plain)
+        sub(/^.*\*\//, "", plain)
+        if (plain ~ /^[ \t]*(#|%:|[?][?]=)[ \t]*(include|import)/ &&
+            (lines || text !~ /^[ \t]*#[ \t]*include[ \t]*("[^"]+"|<[^>]+>)/))
+            print FILENAME ":" FNR ": includes what is neither \"...\" nor <...>"
+        text = ""
+        lines = 0
+    }' /dev/null <"$work/files" >"$work/unread"
 
 awk -v list=tests/rooms.txt '
     function room_of(file) { return file ~ "/" ? substr(file, 1, match(file, "/[^/]*$") - 1) : "" }
@@ -77,6 +95,7 @@ awk -v list=tests/rooms.txt '
         if ($1 != $2 && $2 !~ /^</)
             print $1, $2 >edges
     }' edges="$work/edges" "$work/files" "$work/includes" >"$work/found"
+cat "$work/unread" >>"$work/found"
 
 # tsort names the members of each circle.
 [ -e "$work/edges" ] && tsort "$work/edges" 2>&1 >"$work/order" |

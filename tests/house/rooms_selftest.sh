@@ -61,6 +61,18 @@ echo '# include <cuda_runtime_api.h>' >>"$tree/app/e.c"
 expect "a library with more words" 1 '^app/e.c: includes <cuda>, and app may not use <cuda>$'
 echo '#include <foo/bar.h>' >>"$tree/app/e.c"
 expect "a library that nobody has heard of" 1 '^app/e.c: includes <foo>, and app may not use <foo>$'
+printf 'ROW(1)\n#include "core/high/c.h"\n' >"$tree/core/low/rows.def"
+expect "an arrow from a table" 1 '^core/low/rows.def: includes core/high/c.h, and core/low may not'
+printf '#define H "core/high/c.h"\n#include H\n' >>"$tree/core/low/b.h"
+expect "a name for a header" 1 '^core/low/b.h:2: includes what is neither'
+echo '#/* x */include "core/high/c.h"' >>"$tree/core/low/b.h"
+expect "a comment in a directive" 1 '^core/low/b.h:1: includes what is neither'
+echo '/**/ #include "core/high/c.h"' >>"$tree/core/low/b.h"
+expect "a comment before a directive" 1 '^core/low/b.h:1: includes what is neither'
+printf '#\\\ninclude "core/high/c.h"\n' >>"$tree/core/low/b.h"
+expect "a directive of two lines" 1 '^core/low/b.h:2: includes what is neither'
+echo '%:include "core/high/c.h"' >>"$tree/core/low/b.h"
+expect "a directive with a digraph" 1 '^core/low/b.h:1: includes what is neither'
 archive 'int dbo_f(void); int dbo_f(void) { return 1; } int f(void); int f(void) { return 2; }'
 expect "a function of any name" 1 '^library.a: f is exported and does not begin with dbo_$'
 archive 'extern const int table[2]; const int table[2] = {1, 2};' so
