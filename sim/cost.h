@@ -7,6 +7,9 @@
  *           hbm_sm_fraction)): few SMs cannot draw the whole memory bandwidth.
  * An op is its kernels one after the other. Only + - * / on doubles, so results are the same bytes
  * everywhere. Pure; any thread.
+ *
+ *     dbo_op_time time;
+ *     dbo_cost_ns(&hardware, &cost, 0, &time);
  */
 #ifndef DBO_COST_H
 #define DBO_COST_H

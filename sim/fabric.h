@@ -18,6 +18,9 @@
  *
  * Calibrated on the figures that DeepEP publishes for H800 (docs/legacy.md, README.md there);
  * tests/sim/test_fabric.c prints each with its error. Pure; any thread; no libm.
+ *
+ *     dbo_ll_time time;
+ *     dbo_fabric_ll(&hardware, 16, 8, &cost, DBO_A2A_DISPATCH, &time);
  */
 #ifndef DBO_FABRIC_H
 #define DBO_FABRIC_H

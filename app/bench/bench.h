@@ -9,6 +9,9 @@
  *
  * Results are checked before a speed is reported: every run of a model gives the same makespan, the
  * standard model that of the floor. All calls poll `cancelled` and give DBO_CANCELLED.
+ *
+ *     dbo_bench_handoff_result result;
+ *     DBO_TRY(dbo_bench_handoff(&result, cancelled, err));
  */
 #ifndef DBO_APP_BENCH_H
 #define DBO_APP_BENCH_H

@@ -1,8 +1,8 @@
 /* fault_text.h: faults for people: their story, a picture, the fix, the script that shows them; all
  * of them as a list and as JSON.
  *
- *     dbo_fault_explain("late-rank:rank=1", 80, &out);      what `dbo explain late-rank` prints
- *     dbo_fault_list(80, &out);                             what `dbo faults` prints
+ *     dbo_fault_explain("late-rank:rank=1", 80, &out); // what `dbo explain late-rank` prints
+ *     dbo_fault_list(80, &out);                        // what `dbo faults` prints
  *
  * No state; texts are constant.
  */

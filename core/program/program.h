@@ -32,6 +32,10 @@
  *
  * A program is immutable once built and may be shared by ranks and layers. It owns its arrays, the
  * names of buffers and io.
+ *
+ *     dbo_program program;
+ *     for (uint32_t i = 0; i < program.num_instrs[0]; i++)
+ *         puts(dbo_code_name((dbo_code)program.instrs[0][i].code));
  */
 #ifndef DBO_PROGRAM_H
 #define DBO_PROGRAM_H

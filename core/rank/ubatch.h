@@ -3,9 +3,9 @@
  * The calls that take no argument are the public context API: model code calls them
  * unconditionally; outside an ubatch they do nothing and succeed. They act on the running ubatch.
  *
- *     record compute_done; hand the turn over; on resume: comm stream waits for compute_done
- *         = dbo_yield_and_switch_from_compute_to_comm()
+ *     DBO_TRY(dbo_yield_and_switch_from_compute_to_comm());
  *
+ * does: record compute_done; hand the turn over; on resume the comm stream waits for compute_done.
  * The record precedes the hand-off and the wait follows it, so the comm work waits for the own
  * compute only, not for what the sibling has queued meanwhile. A hook registered by ubatch i is run
  * by the *next* ubatch's turn (dbo_maybe_run_recv_hook), or by its exit.

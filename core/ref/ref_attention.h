@@ -8,6 +8,9 @@
  * The cache of a layer is (blocks * block_size, entry): slot = block * block_size + offset; a
  * request's tokens are where its block table says. Keys are visited from the oldest to the token's
  * own, so the sum does not depend on how a batch was cut. Pure functions.
+ *
+ *     dbo_ref_project(model, layer, x, position, row);
+ *     dbo_ref_attend(model, layer, &cache, row, 0, position, out);
  */
 #ifndef DBO_REF_ATTENTION_H
 #define DBO_REF_ATTENTION_H

@@ -23,6 +23,9 @@
  *
  * A row's result depends on that row, on its request's cache and on weights: never on its
  * neighbours. So a split batch gives the same bits as a whole one, and any difference is a defect.
+ *
+ *     const dbo_ref_context context = {.model = &model, .limits = limits, .num_ranks = 2};
+ *     DBO_TRY(dbo_ref_attach(&context, true, &program, err));
  */
 #ifndef DBO_REF_OPS_H
 #define DBO_REF_OPS_H

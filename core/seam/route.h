@@ -22,6 +22,9 @@
  *     handle of LL     int32 source token (R), int32 {first row, rows} (E', EP), counted from 0
  *
  * Plain data; copied by whoever keeps it.
+ *
+ *     dbo_route_deliver(sides, rank, writes);
+ *     uint64_t rows = dbo_route_rows(sides[rank].route);
  */
 #ifndef DBO_ROUTE_H
 #define DBO_ROUTE_H

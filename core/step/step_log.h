@@ -9,6 +9,9 @@
  *
  * (each on one line). The first goes to subsystem vote, the second to slice. Nothing is built when
  * nobody listens; without memory the line is left out.
+ *
+ *     dbo_step_log_vote(&log, &decision, num_reqs_padded, across_dp, num_ranks);
+ *     dbo_step_log_slices(&log, &cut);
  */
 #ifndef DBO_STEP_LOG_H
 #define DBO_STEP_LOG_H

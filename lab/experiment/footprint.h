@@ -9,6 +9,10 @@
  * Against them stands the hardware's mem_gb. The CUDA context, the communicators' buffers and what
  * a serving engine keeps free are not in the sum: what is refused does not fit, what is not may be
  * tight. With fixed costs there is nothing to weigh. Pure; any thread.
+ *
+ *     dbo_footprint f;
+ *     DBO_TRY(dbo_footprint_of(&experiment, &f, err));
+ *     DBO_TRY(dbo_footprint_check(&f, &experiment, err));
  */
 #ifndef DBO_FOOTPRINT_H
 #define DBO_FOOTPRINT_H

@@ -6,6 +6,8 @@
  *
  * Absent quantities are null; "left_out", how many causes there are besides, is there if there are
  * some.
+ *
+ *     dbo_findings_json(&findings, &scope, &writer);
  */
 #ifndef DBO_FINDINGS_JSON_H
 #define DBO_FINDINGS_JSON_H

@@ -18,6 +18,10 @@
  * buffer's pool. A pool is the stream whose pool a buffer belongs to (left out: compute). Times
  * left out are 0, kinds left out CUSTOM. A buffer is read or written as a whole. Buffers may have
  * "bytes", and "workspace" or "input" as core/program/program.h has them.
+ *
+ *     dbo_program_file file;
+ *     DBO_TRY(dbo_program_json_read(root, NULL, &file, err));
+ *     dbo_program_file_fini(&file);
  */
 #ifndef DBO_PROGRAM_JSON_H
 #define DBO_PROGRAM_JSON_H

@@ -3,7 +3,8 @@
 # its head comment how it is used. Prints one line a finding; exit 1 if there is any.
 #
 # Functions are found by the layout of .clang-format: their braces stand alone in column 0. An example
-# is a line of code in the head comment, four blanks or more further in than its text.
+# is a line of C in the head comment, four blanks or more further in than its text: a call "name(...",
+# an assignment or a declaration of a name, to the ";" that ends the line.
 set -u
 cd "$1" || exit 2
 LC_ALL=C
@@ -42,7 +43,16 @@ done >"$found"
 
 # shellcheck disable=SC2086 # rooms are words
 for file in $(files $rooms | grep '\.h$'); do
-    awk '/^ \*     .*[;({]/ { shown = 1 } /\*\// { exit } END { exit !shown }' "$file" ||
+    awk '
+        /\*\// { exit }
+        !/^ \*     / { next }
+        {
+            line = substr($0, 4)
+            sub(/ *\/[*\/].*$/, "", line)
+        }
+        line ~ /[A-Za-z0-9_]\(.*;$/ || line ~ /[])A-Za-z0-9_] [-+|&*\/]?= [^;]*;$/ ||
+        line ~ /^ *(const )?[a-z_0-9]+ \*?[a-z_0-9]+;$/ { shown = 1 }
+        END { exit !shown }' "$file" ||
         echo "$file: its head comment has no example"
 done >>"$found"
 

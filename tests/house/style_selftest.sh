@@ -37,6 +37,15 @@ printf '%s\n' '/* a_impl.h: what is a: x(1);' ' */' 'int f(int x);' >"$tree/viz/
 expect "a header that shows nothing" 1 'viz/a_impl.h: its head comment has no example'
 printf '%s\n' '/* a.h: a table.' ' *' ' *     x   what is x' ' */' >"$tree/core/a.h"
 expect "a table is no example" 1 'core/a.h: its head comment has no example'
+for line in 'some prose here; nothing else' 'h (rows; columns)' 'the seed; x = 1 at first' \
+    'f(x) in a sentence' 'prose with an end;'; do
+    printf '%s\n' '/* a.h: what is a.' ' *' " *     $line" ' */' >"$tree/core/a.h"
+    expect "prose is no example: $line" 1 'core/a.h: its head comment has no example'
+done
+for line in 'DBO_TRY(b(&x, err)); // why' 'x[1] += 7;' 'dbo_thing *thing;' 'const int two;'; do
+    printf '%s\n' '/* a.h: what is a.' ' *' " *     $line" ' */' >"$tree/core/a.h"
+    expect "an example: $line" 0 '^$'
+done
 printf '%s\n' '/* a.h: what is a. */' '/* how:' ' *     a(1);' ' */' >"$tree/core/a.h"
 expect "an example that is not in the head" 1 'core/a.h: its head comment has no example'
 exit "$failed"

@@ -6,6 +6,10 @@
  *     deadlock.c   why nothing moves
  *     explain.c    conflicts as findings
  *     memory.c     touches of buffers
+ *
+ * A file that has found something says so by
+ *
+ *     dbo_finding f = dbo_check_finding_at(rank, DBO_FINDING_RULE, call->id);
  */
 #ifndef DBO_CHECK_CHECKER_IMPL_H
 #define DBO_CHECK_CHECKER_IMPL_H

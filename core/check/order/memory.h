@@ -15,6 +15,10 @@
  * becomes is a matter of sizes and luck, so every later tenancy of the pool answers for all tenants
  * that have left: the latest touch of each dimension is kept with the pool. A touch that FREE put
  * under an event (record_stream) is over before the block is given out, and is not kept.
+ *
+ *     dbo_tenancy *t = dbo_tenancy_begin(&memory, "x", buffer, pool, bytes);
+ *     dbo_tenancy_write(&memory, t, 0, 0, &touch, &clock);
+ *     dbo_tenancy_end(&memory, t, &announced);
  */
 #ifndef DBO_CHECK_MEMORY_H
 #define DBO_CHECK_MEMORY_H
