@@ -33,7 +33,7 @@ static dbo_status set_keys(dbo_schedule_keys *keys, const dbo_value *table, dbo_
     };
     static const char *const extra[] = {"layer", NULL};
     static const dbo_settings settings = {"dbo.schedule", fields, sizeof fields / sizeof fields[0],
-                                          extra};
+                                          extra, NULL};
     const dbo_value *layer = dbo_value_member(table, "layer");
     DBO_TRY(dbo_settings_set(&settings, keys, table, err));
     if (!keys->name[0] || !layer)

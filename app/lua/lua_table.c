@@ -60,7 +60,7 @@ static dbo_status add_column(dbo_table *table, const dbo_value *value, dbo_error
         {"name", DBO_FIELD_TEXT, offsetof(dbo_column_keys, name), 0, 64, true, NULL, "its name"},
         {"decimals", DBO_FIELD_U32, offsetof(dbo_column_keys, decimals), 0, 9, false, NULL,
          "digits after the point"}};
-    static const dbo_settings settings = {"a column", fields, 2, NULL};
+    static const dbo_settings settings = {"a column", fields, 2, NULL, NULL};
     dbo_column_keys keys = {0};
     if (value->kind == DBO_VALUE_TEXT)
         return dbo_table_add_column(table, value->text, -1, err);
@@ -73,7 +73,7 @@ static dbo_status add_column(dbo_table *table, const dbo_value *value, dbo_error
 static dbo_status set_table(dbo_table *table, const dbo_value *value, dbo_error *err)
 {
     static const char *const keys[] = {"title", "columns", NULL};
-    static const dbo_settings settings = {"dbo.table", NULL, 0, keys};
+    static const dbo_settings settings = {"dbo.table", NULL, 0, keys, NULL};
     const dbo_value *title = dbo_value_member(value, "title"),
                     *columns = dbo_value_member(value, "columns"), *items = NULL;
     uint32_t count = 0;
@@ -151,7 +151,7 @@ static void put_named(lua_State *L, dbo_table *table, const dbo_value *row)
     const char *names[DBO_TABLE_MAX_COLUMNS + 1] = {0};
     for (uint32_t c = 0; c < table->num_columns; c++)
         names[c] = table->columns[c].name;
-    const dbo_settings settings = {"the table", NULL, 0, names};
+    const dbo_settings settings = {"the table", NULL, 0, names, NULL};
     check(L, dbo_settings_set(&settings, NULL, row, &err), &err);
     for (uint32_t i = 0; i < row->count; i++) {
         lua_pushstring(L, row->table[i].key);
@@ -249,8 +249,8 @@ static dbo_status set_plot(dbo_plot *plot, const dbo_table *table, const dbo_val
         {"ascii", DBO_FIELD_BOOL, offsetof(dbo_plot, ascii), 0, 1, false, NULL, "plain letters"},
     };
     static const char *const extra[] = {"x", "y", NULL};
-    static const dbo_settings settings = {"a plot", fields, sizeof fields / sizeof fields[0],
-                                          extra};
+    static const dbo_settings settings = {"a plot", fields, sizeof fields / sizeof fields[0], extra,
+                                          NULL};
     const dbo_value *x = dbo_value_member(value, "x"), *y = dbo_value_member(value, "y"),
                     *items = NULL;
     uint32_t count = 0;

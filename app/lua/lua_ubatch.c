@@ -197,7 +197,8 @@ static void read_table(lua_State *L, dbo_recording *r, int index, dbo_work *work
     static const char *const op_keys[] = {"reads", "writes", NULL};
     static const char *const post_keys[] = {"previous", "reads", "writes", NULL};
     const dbo_settings settings = {work->is_post ? "u.post" : "u.op", work_fields,
-                                   work->is_post ? 2 : 3, work->is_post ? post_keys : op_keys};
+                                   work->is_post ? 2 : 3, work->is_post ? post_keys : op_keys,
+                                   NULL};
     dbo_error err = {0};
     const dbo_value *table = dbo_lua_read(L, index);
     const dbo_value *reads = dbo_value_member(table, "reads");

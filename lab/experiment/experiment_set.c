@@ -4,7 +4,6 @@
  * write them. Config keys may also stand in vLLM's groups, parallel_config.enable_dbo. What is more
  * than a number or a word has a function here.
  */
-#include "core/base/suggest.h"
 #include "lab/experiment/experiment.h"
 
 #include <stdio.h>
@@ -30,7 +29,7 @@ static const dbo_field own_fields[] = {
 dbo_settings dbo_experiment_own_settings(void)
 {
     return (dbo_settings){"dbo.experiment", own_fields, sizeof own_fields / sizeof own_fields[0],
-                          NULL};
+                          NULL, NULL};
 }
 
 /* For sentences: the config's keys by `fields`, the others by name. */
@@ -40,7 +39,8 @@ dbo_settings dbo_experiment_settings(void)
         "model",        "hardware", "nodes", "gpus_per_node",           "batch",  "costs",
         "layers",       "seed",     "name",  "cudagraph_capture_sizes", "before", "fault",
         "check_memory", NULL};
-    dbo_settings settings = {.name = "dbo.experiment", .extra = extra};
+    dbo_settings settings = {
+        .name = "dbo.experiment", .extra = extra, .listed = "keys of the configuration"};
     settings.fields = dbo_config_fields(&settings.num_fields);
     return settings;
 }
@@ -51,14 +51,15 @@ static const char *const only_base[] = {"base", NULL};
 
 dbo_settings dbo_model_settings(void)
 {
-    dbo_settings settings = {.name = "the model", .extra = only_base};
+    dbo_settings settings = {.name = "the model", .extra = only_base, .listed = "keys of a model"};
     settings.fields = dbo_model_fields(&settings.num_fields);
     return settings;
 }
 
 dbo_settings dbo_hardware_settings(void)
 {
-    dbo_settings settings = {.name = "the hardware", .extra = only_base};
+    dbo_settings settings = {
+        .name = "the hardware", .extra = only_base, .listed = "keys of hardware"};
     settings.fields = dbo_hardware_fields(&settings.num_fields);
     return settings;
 }
@@ -95,7 +96,7 @@ dbo_settings dbo_fixed_settings(void)
         DBO_FIXED_FIELDS(FIXED_ROW)
 #undef FIXED_ROW
     };
-    return (dbo_settings){"dbo.fixed", fields, sizeof fields / sizeof fields[0], NULL};
+    return (dbo_settings){"dbo.fixed", fields, sizeof fields / sizeof fields[0], NULL, NULL};
 }
 
 /* What dbo.fixed gives replaces all; another table single costs of those that there are. */
@@ -233,13 +234,11 @@ static dbo_status check_group(const char *group, const char *key, dbo_error *err
     if (row < NUM_GROUPED)
         return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s is a key of %s, not of %s", key,
                             grouped_keys[row].group, group);
-    dbo_suggestion near = dbo_suggest_begin(key);
-    char hint[128];
-    for (size_t i = 0; i < NUM_GROUPED; i++)
+    const char *keys[NUM_GROUPED + 1] = {NULL};
+    for (size_t i = 0, count = 0; i < NUM_GROUPED; i++)
         if (strcmp(grouped_keys[i].group, group) == 0)
-            dbo_suggest_offer(&near, grouped_keys[i].key);
-    return dbo_fail_key(err, DBO_INVALID, key, dbo_suggest_hint(&near, hint, sizeof hint),
-                        "%s has no key '%.48s' here", group, key);
+            keys[count++] = grouped_keys[i].key;
+    return dbo_setting_unknown(&(dbo_settings){.name = group, .extra = keys}, key, err);
 }
 
 /* Back ends that exist elsewhere, but whose dispatch and combine cannot be taken apart. */

@@ -16,18 +16,47 @@ bool dbo_settings_has_extra(const dbo_settings *settings, const char *key)
     return false;
 }
 
+/* Key `index`, those of `extra` first; NULL past the end. */
+static const char *key_at(const dbo_settings *settings, uint32_t index)
+{
+    const char *const *extra = settings->extra;
+    for (; extra && *extra; extra++)
+        if (index-- == 0)
+            return *extra;
+    return index < settings->num_fields ? settings->fields[index].key : NULL;
+}
+
+/* "Its keys: a b c"; where they do not fit, whole words and how to see the others. */
+static void list_keys(const dbo_settings *settings, char *out, size_t size)
+{
+    char rest[96] = "";
+    if (settings->listed)
+        snprintf(rest, sizeof rest, " ...; all: dbo explain %s", settings->listed);
+    else
+        snprintf(rest, sizeof rest, " ...");
+    size_t used = (size_t)snprintf(out, size, "Its keys:"), room = used;
+    const char *known = NULL;
+    for (uint32_t i = 0; (known = key_at(settings, i)); i++) {
+        size_t bytes = strlen(known) + 1;
+        if (used + bytes >= size)
+            break;
+        snprintf(out + used, size - used, " %s", known);
+        used += bytes;
+        if (used + strlen(rest) < size)
+            room = used; /* the list may end here */
+    }
+    if (known)
+        snprintf(out + room, size - room, "%s", rest);
+}
+
 dbo_status dbo_setting_unknown(const dbo_settings *settings, const char *key, dbo_error *err)
 {
     dbo_suggestion near = dbo_suggest_begin(key);
-    char hint[sizeof err->hint] = "Its keys:";
-    size_t used = strlen(hint);
-    const char *const *extra = settings->extra;
-    for (uint32_t i = 0; (extra && *extra) || i < settings->num_fields;) {
-        const char *known = extra && *extra ? *extra++ : settings->fields[i++].key;
+    char hint[sizeof err->hint];
+    const char *known;
+    for (uint32_t i = 0; (known = key_at(settings, i)); i++)
         dbo_suggest_offer(&near, known);
-        if (used < sizeof hint)
-            used += (size_t)snprintf(hint + used, sizeof hint - used, " %s", known);
-    }
+    list_keys(settings, hint, sizeof hint);
     if (near.nearest)
         return dbo_fail_key(err, DBO_INVALID, key, NULL,
                             "unknown key '%.*s' in %s, did you mean '%s'?", SHOWN_KEY, key,

@@ -7,9 +7,10 @@
  *     DBO_TRY(dbo_setting_set(&table, &hardware, "sms", &value, err));
  *     DBO_TRY(dbo_settings_set(&table, &hardware, &values, err));     // a table of them
  *
- * Sentences: "unknown key 'smz' in the hardware, did you mean 'sms'?", "sms must be an integer, got
- * string \"16\"", "sms is 0; it must be from 1 to 4096"; the error's key says which. Whoever knows
- * where the value was written puts that before the sentence. No state, no allocation.
+ * A hint lists the keys, or as many as fit and the command that lists all. Sentences: "unknown key
+ * 'smz' in the hardware, did you mean 'sms'?", "sms must be an integer, got string \"16\"", "sms is
+ * 0; it must be from 1 to 4096"; the error's key says which. Whoever knows where the value was
+ * written puts that before the sentence. No state, no allocation.
  */
 #ifndef DBO_LAB_SETTING_H
 #define DBO_LAB_SETTING_H
@@ -23,6 +24,7 @@ typedef struct dbo_settings {
     const dbo_field *fields;
     uint32_t num_fields;
     const char *const *extra; /* NULL-ended keys that somebody else takes; may be NULL */
+    const char *listed;       /* what `dbo explain` lists them under, if a hint may be too short */
 } dbo_settings;
 
 /* Checks the value and stores it in `object`, the struct that the fields describe; on failure the

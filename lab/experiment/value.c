@@ -136,7 +136,8 @@ static void describe(const dbo_value *value, char *out, size_t size)
                  strlen(value->text) > SHOWN_TEXT ? "..." : "");
         break;
     case DBO_VALUE_LIST:
-        snprintf(out, size, "%s", value->count == 0 ? "an empty table" : "a list");
+        snprintf(out, size, "%s",
+                 value->count == 0 && !value->is_array ? "an empty table" : "a list");
         break;
     case DBO_VALUE_TABLE: snprintf(out, size, "a table"); break;
     case DBO_VALUE_OTHER: snprintf(out, size, "%s", value->text); break;
@@ -199,10 +200,11 @@ dbo_status dbo_value_number(const char *key, const dbo_value *value, double min,
 dbo_status dbo_value_table(const char *what, const char *wanted, const dbo_value *value,
                            dbo_error *err)
 {
-    bool is_empty = value->kind == DBO_VALUE_LIST && value->count == 0;
+    bool is_empty = value->kind == DBO_VALUE_LIST && value->count == 0 && !value->is_array;
     if (is_empty || (value->kind == DBO_VALUE_TABLE && value->table[0].key))
         return DBO_OK;
-    if (value->kind != DBO_VALUE_TABLE && value->kind != DBO_VALUE_LIST)
+    bool is_table = value->kind == DBO_VALUE_TABLE || value->kind == DBO_VALUE_LIST;
+    if (!is_table || (value->is_array && value->count == 0))
         return dbo_value_mismatch(what, wanted, value, err);
     return dbo_fail(err, DBO_INVALID, "Write key = value.",
                     "%s takes named values only; one has no name", what);

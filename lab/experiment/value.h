@@ -37,6 +37,7 @@ typedef struct dbo_member dbo_member;
 typedef struct dbo_value {
     dbo_value_kind kind;
     uint32_t count;      /* LIST, TABLE */
+    bool is_array;       /* LIST: written as one, so that it is no table even when empty */
     const char *made_by; /* TABLE, OTHER: what gave it, "dbo.decode"; NULL: nobody known */
     const char *word;    /* the text that it was read from, for whoever takes texts; or NULL */
     union {

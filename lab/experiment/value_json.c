@@ -22,6 +22,7 @@ static int compare_members(const void *a, const void *b)
 static bool take_array(const dbo_value_memory *memory, const json_t *json, dbo_value *out)
 {
     out->kind = DBO_VALUE_LIST;
+    out->is_array = true;
     out->count = (uint32_t)json_array_size(json);
     dbo_value *list = memory->alloc(memory->self, out->count * sizeof *list);
     out->list = list;

@@ -61,7 +61,7 @@ static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, dou
 
 static const char *const request_keys[] = {
     "id", "num_scheduled", "num_computed", "blocks", "prefix", "prefix_len", NULL};
-static const dbo_settings request_settings = {"a request", NULL, 0, request_keys};
+static const dbo_settings request_settings = {"a request", NULL, 0, request_keys, NULL};
 
 typedef struct dbo_written {
     dbo_request request;
@@ -223,7 +223,7 @@ static dbo_status set_requests(dbo_workload *load, const dbo_value *value, dbo_e
 
 static dbo_status set_key(dbo_workload *load, const dbo_member *said, uint32_t turn, dbo_error *err)
 {
-    const dbo_settings settings = {kinds[load->kind].name, NULL, 0, kinds[load->kind].keys};
+    const dbo_settings settings = {kinds[load->kind].name, NULL, 0, kinds[load->kind].keys, NULL};
     const char *key = said->key;
     dbo_error inner = {0};
     if (!dbo_settings_has_extra(&settings, key))

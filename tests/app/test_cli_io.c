@@ -340,7 +340,7 @@ static void overrides_end_like_scripts(void **state)
     expect_sentence("dbo run t.lua --set =4", 2, "--set =4: a setting is written KEY=VALUE");
     expect_sentence("dbo run t.lua --set enable_dob=true", 1, "enable_dob");
     expect_sentence("dbo run t.lua --set parallel_config.enable_dob=true", 1,
-                    "parallel_config has no key 'enable_dob' here");
+                    "unknown key 'enable_dob' in parallel_config");
     expect_sentence("dbo run t.lua --set cache_config.enable_dbo=true", 1,
                     "enable_dbo is a key of parallel_config, not of cache_config");
     expect_sentence("dbo run t.lua --set ubatch_size=many", 1, "ubatch_size must be an integer");

@@ -57,7 +57,7 @@ static void take(lua_State *L, const kind *k, const char *name, void *object, bo
         value = (dbo_value){.kind = DBO_VALUE_BOOL, .boolean = lua_toboolean(L, -1)};
     else if (lua_type(L, -1) == LUA_TSTRING)
         value = (dbo_value){.kind = DBO_VALUE_TEXT, .text = lua_tostring(L, -1)};
-    const dbo_settings settings = {k->folder, k->fields, k->num_fields, NULL};
+    const dbo_settings settings = {k->folder, k->fields, k->num_fields, NULL, NULL};
     if (dbo_setting_set(&settings, object, key, &value, &err) != DBO_OK)
         fail_msg("%s/%s: %s", k->folder, name, err.message);
     seen[dbo_field_find(k->fields, k->num_fields, key) - k->fields] = true;
@@ -208,7 +208,7 @@ static void tables_refuse(void **state)
     dbo_model_spec model = deepseek_v3();
     const dbo_field *layers = dbo_field_find(k.fields, k.num_fields, "layers");
     const dbo_field *attention = dbo_field_find(k.fields, k.num_fields, "attention");
-    const dbo_settings settings = {"the model", k.fields, k.num_fields, NULL};
+    const dbo_settings settings = {"the model", k.fields, k.num_fields, NULL, NULL};
     static const struct {
         const char *key;
         dbo_value value;

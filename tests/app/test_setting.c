@@ -305,11 +305,64 @@ static void unknown_keys(void **state)
           "\"cache_config\": {\"enable_dbo\": true}"},
          "enable_dbo",
          "enable_dbo is a key of parallel_config, not of cache_config"},
+        {{"parallel_config = { enable_dob = 1 }", "parallel_config.enable_dob=1",
+          "\"parallel_config\": {\"enable_dob\": 1}"},
+         "enable_dob",
+         "unknown key 'enable_dob' in parallel_config, did you mean 'enable_dbo'?"},
         {{"model = 'deepseek-v4'", "model=deepseek-v4", "\"model\": \"deepseek-v4\""},
          "model",
          "unknown model 'deepseek-v4', did you mean 'deepseek-v3'?"},
     };
     EXPECT(list);
+}
+
+/* A hint holds whole words: all keys, or those that fit and the command that lists all. */
+static void hints_list_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        said what;
+        const char *begin, *end;
+    } list[] = {
+        {{"zz = 1", "zz=1", "\"zz\": 1"},
+         "Its keys: model hardware ",
+         " ...; all: dbo explain keys of the configuration"},
+        {{"model = { zz = 1 }", "model.zz=1", "\"model\": {\"zz\": 1}"},
+         "Its keys: base name ",
+         " ...; all: dbo explain keys of a model"},
+        {{"hardware = { zz = 1 }", "hardware.zz=1", "\"hardware\": {\"zz\": 1}"},
+         "Its keys: base name ",
+         " ...; all: dbo explain keys of hardware"},
+        {{"['batch.zz'] = 1", "batch.zz=1", "\"batch\": {\"zz\": 1}"},
+         "Its keys: num_tokens context_len jitter_us",
+         "context_len jitter_us"},
+        {{"cache_config = { zz = 1 }", "cache_config.zz=1", "\"cache_config\": {\"zz\": 1}"},
+         "Its keys: block_size enable_prefix_caching",
+         "block_size enable_prefix_caching"},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        for (way by = IN_LUA; by < WAYS; by++) {
+            dbo_experiment e;
+            dbo_error err = {0};
+            size_t end = strlen(list[i].end);
+            assert_int_equal(load(&list[i].what, by, &e, &err), DBO_INVALID);
+            assert_non_null(strstr(err.message, "unknown key 'zz' in "));
+            assert_int_equal(strncmp(err.hint, list[i].begin, strlen(list[i].begin)), 0);
+            assert_true(strlen(err.hint) > end);
+            assert_string_equal(err.hint + strlen(err.hint) - end, list[i].end);
+            const char *rest = strstr(err.hint, " ..."); /* after a whole key */
+            if (!rest)
+                continue;
+            const dbo_settings all[] = {dbo_experiment_settings(), dbo_model_settings(),
+                                        dbo_hardware_settings()};
+            const char *word = rest;
+            char last[64];
+            while (word[-1] != ' ')
+                word--;
+            snprintf(last, sizeof last, "%.*s", (int)(rest - word), word);
+            assert_non_null(dbo_field_find(all[i].fields, all[i].num_fields, last));
+        }
+    }
 }
 
 static void tables_and_numbers(void **state)
@@ -340,6 +393,18 @@ static void tables_and_numbers(void **state)
         {{"nodes = { x = 5 }", "nodes.x=5", "\"nodes\": {\"x\": 5}"},
          "nodes",
          "nodes must be an integer, got a table"},
+        {{NULL, NULL, "\"model\": []"},
+         "model",
+         "model must be a name or a table of fields, got a list"},
+        {{NULL, NULL, "\"hardware\": []"},
+         "hardware",
+         "hardware must be a name or a table of fields, got a list"},
+        {{NULL, NULL, "\"parallel_config\": []"},
+         "parallel_config",
+         "parallel_config must be a table of settings, got a list"},
+        {{NULL, NULL, "\"costs\": []"},
+         "costs",
+         "costs must be what dbo.fixed {} gives, got a list"},
         {{"nodes = { 4, 5 }", "nodes=4,5", "\"nodes\": [4, 5]"},
          "nodes",
          "nodes must be an integer, got a list"},
@@ -473,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_setting_is_the_same_whoever_says_it),
         cmocka_unit_test(single_values),
         cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(hints_list_keys),
         cmocka_unit_test(tables_and_numbers),
         cmocka_unit_test(lists),
         cmocka_unit_test(contradictions),
