@@ -5,6 +5,7 @@
  */
 #include "app/cli.h"
 
+#include "app/io/input.h"
 #include "dbo_build.h"
 #include "viz/text/ascii.h"
 #include "viz/text/wrap.h"
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_OPTIONS 32   /* of a command, shared ones included */
@@ -87,6 +87,11 @@ static dbo_status take_word(const dbo_cli_option *option, uint32_t *out, const c
 
 static dbo_status take(const dbo_cli_option *option, void *at, const char *text, dbo_error *err)
 {
+    if (text && !text[0] && option->value && strcmp(option->value, "FILE") == 0)
+        return dbo_fail(err, DBO_INVALID, NULL, "--%s needs the name of a file", option->name);
+    if (text && !text[0] && !option->value)
+        return dbo_fail(err, DBO_INVALID, NULL, "%s is empty: it is the name of %s", option->name,
+                        option->help);
     switch (option->kind) {
     case DBO_CLI_FLAG: *(bool *)at = true; return DBO_OK;
     case DBO_CLI_TEXT:
@@ -142,6 +147,10 @@ static error_t parse_one(int key, char *text, struct argp_state *state)
             i++;
         if (!row)
             return ARGP_ERR_UNKNOWN;
+        if (row->value && !row->many && (parse->given >> i & 1)) {
+            dbo_fail(&parse->err, DBO_INVALID, NULL, "--%s is given twice", row->name);
+            return EINVAL;
+        }
         parse->given |= UINT64_C(1) << i;
     }
     if (!row)
@@ -285,26 +294,26 @@ const char *dbo_cli_document_on_stdout(const dbo_cli *cli)
     return NULL;
 }
 
-static bool is_same_file(const char *path, const char *input)
+static dbo_status check_replaced(const char *name, const char *path, dbo_error *err)
 {
-    struct stat to, from;
-    return stat(path, &to) == 0 && stat(input, &from) == 0 && S_ISREG(to.st_mode) &&
-           to.st_dev == from.st_dev && to.st_ino == from.st_ino;
+    const char *read = dbo_input_replaced_by(path);
+    if (!read)
+        return DBO_OK;
+    return dbo_fail(err, DBO_INVALID, "Give it a file of its own.",
+                    "--%s would replace %.300s, which is read", name, read);
 }
 
 dbo_status dbo_cli_check_outputs(const dbo_cli *cli, const char *input, dbo_error *err)
 {
     const char *name, *on_stdout = dbo_cli_document_on_stdout(cli);
     const dbo_cli_output *output;
+    if (input)
+        DBO_TRY(dbo_input_remember(input, err));
     for (size_t i = 0; (output = next_output(cli, &i, &name));) {
-        if (output->path[0] == '\0')
-            return dbo_fail(err, DBO_INVALID, NULL, "--%s needs the name of a file", name);
         if (name != on_stdout && dbo_output_names_stdout(output->path))
             return dbo_fail(err, DBO_INVALID, "Give one of them a file.",
                             "--%s and --%s cannot both go to the standard output", on_stdout, name);
-        if (input && is_same_file(output->path, input))
-            return dbo_fail(err, DBO_INVALID, "Give it a file of its own.",
-                            "--%s would replace %.300s, which is read", name, input);
+        DBO_TRY(check_replaced(name, output->path, err));
     }
     return DBO_OK;
 }
@@ -314,6 +323,7 @@ dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err)
     const char *name, *earlier;
     dbo_cli_output *output, *other;
     for (size_t i = 0; (output = next_output(cli, &i, &name));) {
+        DBO_TRY(check_replaced(name, output->path, err)); /* what a script has read, too */
         DBO_TRY(dbo_output_open(&output->file, output->path, dbo_cli_interrupted, err));
         for (size_t k = 0; (other = next_output(cli, &k, &earlier)) != output;)
             if (dbo_output_is_same(&other->file, &output->file))

@@ -80,7 +80,7 @@ typedef struct dbo_cli_option {
     const char *example; /* of a value, for whoever gave a wrong one */
     char letter;         /* 'i': -i is the same; or 0 */
     bool required;
-    bool many; /* an argument that takes all words that are left */
+    bool many; /* an argument that takes all words that are left; an option that may come again */
     dbo_cli_kind kind;
     size_t at;
     uint32_t min, max;
@@ -159,9 +159,10 @@ dbo_status dbo_cli_print_document(const dbo_cli *cli, dbo_strbuf *text, dbo_erro
 
 /* ---- outputs: the options of kind DBO_CLI_OUTPUT ---- */
 
-/* Have they names, at most one of them stdout, and none that of `input` (or NULL)? */
+/* Have they names, at most one of them stdout, and none that of a file that is read: `input` (or
+ * NULL), or one remembered before (input.h)? */
 dbo_status dbo_cli_check_outputs(const dbo_cli *cli, const char *input, dbo_error *err);
-/* Opens those that were asked for, and refuses one file for two. */
+/* Opens those that were asked for; refuses one file for two, and one that was read since. */
 dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err);
 /* Which goes to stdout, and leaves no room there for anything else? Its name or NULL. */
 const char *dbo_cli_document_on_stdout(const dbo_cli *cli);

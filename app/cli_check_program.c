@@ -4,6 +4,7 @@
  * is a failure. The last line says what was looked at and what was taken for granted. */
 #include "app/cli_check_program.h"
 
+#include "app/io/input.h"
 #include "app/say/findings_text.h"
 #include "core/check/order/check.h"
 #include "lab/files/program_json.h"
@@ -87,6 +88,7 @@ static dbo_status read_program(const char *path, dbo_program_file *file, dbo_err
     const dbo_json_options options = {.cancelled = dbo_cli_interrupted};
     if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
         return dbo_fail(err, DBO_IO, NULL, "cannot read %.200s: %s", path, strerror(errno));
+    DBO_TRY(dbo_input_remember(path, err));
     DBO_TRY(dbo_json_read_file(&document, path, &options, err));
     dbo_status status =
         dbo_program_json_read(dbo_json_root(document), dbo_cli_interrupted, file, err);

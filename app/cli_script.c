@@ -1,6 +1,7 @@
 /* cli_script.c: a script and its overrides from the command line (cli_script.h). */
 #include "app/cli_script.h"
 
+#include "app/io/input.h"
 #include "app/io/script_path.h"
 #include "app/lua/lua_load.h"
 #include "lab/faults/faults.h"
@@ -21,19 +22,44 @@ const char *dbo_fault_words(size_t index)
     return index < DBO_FAULT_COUNT ? dbo_fault_describe((dbo_fault_id)index).name : NULL;
 }
 
-dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err)
+/* One key said in two ways: which was meant? */
+static dbo_status check_said_once(const dbo_script_arguments *arguments, const char *option,
+                                  dbo_error *err)
 {
-    dbo_script_arguments *arguments = at;
+    char key[16];
+    size_t length = (size_t)snprintf(key, sizeof key, "%s=", option);
+    uint32_t times = 0;
+    for (uint32_t i = 0; i < arguments->num_sets; i++)
+        times += strncmp(arguments->sets[i], key, length) == 0;
+    return times < 2 ? DBO_OK
+                     : dbo_fail(err, DBO_INVALID, "Leave one of them out.",
+                                "--set %s and --%s are both given", key, option);
+}
+
+static dbo_status add_set(dbo_script_arguments *arguments, const char *text, dbo_error *err)
+{
     if (arguments->num_sets == DBO_SCRIPT_MAX_SETS)
         return dbo_fail(err, DBO_INVALID, NULL, "more --set than dbo takes, at %.60s", text);
+    arguments->sets[arguments->num_sets++] = text;
+    if (arguments->fault)
+        DBO_TRY(check_said_once(arguments, "fault", err));
+    return arguments->executor[0] ? check_said_once(arguments, "executor", err) : DBO_OK;
+}
+
+dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err)
+{
+    if (strcmp(text, "@") == 0)
+        return dbo_fail(err, DBO_INVALID, "For example: @settings.json",
+                        "--set @ needs the name of a file");
     if (text[0] == '@' && access(text + 1, R_OK) != 0)
         return dbo_fail(err, DBO_IO, NULL, "--set %.200s: cannot read %.200s: %s", text, text + 1,
                         strerror(errno));
-    if (text[0] != '@' && (!strchr(text, '=') || text[0] == '='))
+    if (text[0] == '@')
+        DBO_TRY(dbo_input_remember(text + 1, err));
+    else if (!strchr(text, '=') || text[0] == '=')
         return dbo_fail(err, DBO_INVALID, "For example: nodes=4",
                         "--set %.60s: a setting is written KEY=VALUE", text);
-    arguments->sets[arguments->num_sets++] = text;
-    return DBO_OK;
+    return add_set(at, text, err);
 }
 
 dbo_status dbo_script_take_executor(void *at, const char *text, dbo_error *err)
@@ -43,7 +69,7 @@ dbo_status dbo_script_take_executor(void *at, const char *text, dbo_error *err)
         return dbo_cli_fail_word(&(dbo_cli_option){"executor", "KIND", .words = dbo_executor_words},
                                  text, err);
     snprintf(arguments->executor, sizeof arguments->executor, "executor=%s", text);
-    return dbo_script_take_set(at, arguments->executor, err);
+    return add_set(at, arguments->executor, err);
 }
 
 /* The name is looked at here, so that a wrong one is a mistake on the command line. */
@@ -51,13 +77,10 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err)
 {
     dbo_script_arguments *arguments = at;
     dbo_fault fault;
-    if (arguments->fault)
-        return dbo_fail(err, DBO_INVALID, NULL, "--fault is given twice; a run has one, %s",
-                        arguments->fault);
     DBO_TRY(dbo_fault_parse(&fault, text, err));
     arguments->fault = text;
     snprintf(arguments->fault_set, sizeof arguments->fault_set, "fault=%s", text);
-    return dbo_script_take_set(at, arguments->fault_set, err);
+    return add_set(at, arguments->fault_set, err);
 }
 
 dbo_status dbo_script_find_input(dbo_script_arguments *arguments, const dbo_cli *cli,

@@ -54,6 +54,7 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
      .kind = DBO_CLI_TAKEN,                                                                       \
      .take = dbo_script_take_set,                                                                 \
      .at = offsetof(type, script),                                                                \
+     .many = true,                                                                                \
      .example = "nodes=4",                                                                        \
      .help = "Override a key of the experiment; KEY may lead inside: batch.num_tokens, "          \
              "model.layers, hardware.sms, costs.D, or be written as in vLLM: "                    \

@@ -8,6 +8,7 @@
  * the nanosecond.
  */
 #include "app/bench/bench_model.h"
+#include "app/io/input.h"
 #include "core/base/units.h"
 #include "lab/files/json.h"
 
@@ -124,6 +125,7 @@ dbo_status dbo_bench_model_read(dbo_bench_model *model, const char *path, dbo_er
     dbo_json *doc = NULL;
     dbo_bench_model read;
     dbo_bench_model_init(&read);
+    DBO_TRY(dbo_input_remember(path, err));
     DBO_TRY(dbo_json_read_file(&doc, path, NULL, err));
     dbo_status status = read_root(&read, dbo_json_root(doc), err);
     dbo_json_destroy(doc);

@@ -6,6 +6,7 @@
  * metatable of its kind and return it: it stays one that a script can read and change;
  * dbo.experiment reads it once more.
  */
+#include "app/io/input.h"
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_schedule.h"
 #include "dbo_build.h"
@@ -97,7 +98,9 @@ static void set_file(lua_State *L, dbo_experiment *experiment, const char *way, 
     *doc = NULL;
     luaL_setmetatable(L, "dbo.json");
     const dbo_value_memory memory = dbo_lua_push_memory(L);
-    dbo_status status = dbo_json_read_file(doc, path, NULL, &err);
+    dbo_status status = dbo_input_remember(path, &err);
+    if (status == DBO_OK)
+        status = dbo_json_read_file(doc, path, NULL, &err);
     if (status == DBO_OK)
         status = dbo_value_of_json(&memory, *doc, &table, &err);
     if (status == DBO_OK)

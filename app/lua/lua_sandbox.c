@@ -4,6 +4,7 @@
  * functions find it without globals. Set-up runs protected: even opening the libraries may run out
  * of the memory cap. math.random starts from a fixed seed: a script is a pure function of its text.
  */
+#include "app/io/input.h"
 #include "app/lua/lua_sandbox_impl.h"
 #include "viz/text/ascii.h"
 
@@ -378,6 +379,7 @@ dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_er
 dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, size_t *length,
                             dbo_error *err)
 {
+    DBO_TRY(dbo_input_remember(path, err));
     FILE *file = fopen(path, "rb");
     if (!file) {
         dbo_fail(err, DBO_IO, NULL, "cannot read %s: %s", path, strerror(errno));

@@ -177,6 +177,99 @@ static void the_same_mistake_is_said_alike(void **state)
     expect_sentence("dbo check --program p.json --json p.json", 2, "--json would replace p.json");
 }
 
+static void a_file_that_is_read_is_not_replaced(void **state)
+{
+    static const char *const lines[] = {
+        "dbo run t.lua --set @g.json --json g.json",
+        "dbo run t.lua --set @g.json --trace ./g.json",
+        "dbo check t.lua --set @g.json --json g.json",
+        "DBO_SET=@g.json && export DBO_SET && dbo run t.lua --json g.json",
+        "ln -sf g.json link.json && dbo run t.lua --set @g.json --json link.json",
+        "dbo check --program - <p.json --json p.json",
+    };
+    static const char *const of_script[] = {"own.lua", "r.jsonl", "p/models/m.lua"};
+    char line[160], says[160], before[4096], after[4096];
+    (void)state;
+    put_inputs();
+    put_file("g.json", "{\"layers\": 3}\n");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        expect_sentence(lines[i], 2,
+                        i < 5 ? "would replace g.json, which is read"
+                              : "would replace the standard input, which is read");
+        get_file(i < 5 ? "g.json" : "p.json", after, sizeof after);
+        assert_null(strstr(after, "\"findings\""));
+        assert_null(strstr(after, "\"result\""));
+    }
+    get_file("g.json", after, sizeof after);
+    assert_string_equal(after, "{\"layers\": 3}\n");
+
+    assert_int_equal(run("cp t.lua own.lua && mkdir -p p/models && cp '" DBO_SOURCE_DIR
+                         "/scripts/models/mixtral-8x7b.lua' p/models/m.lua"),
+                     0);
+    put_file("r.jsonl", "{\"input_len\": 3, \"max_new\": 2}\n");
+    put_file("reads.lua", "local dbo = require \"dbo\"\ndbo.requests(\"r.jsonl\")\n"
+                          "dbo.load(\"named.lua\")\nreturn dbo.load(\"own.lua\")\n");
+    put_file("named.lua", "local dbo = require \"dbo\"\nreturn dbo.experiment { model = \"m\", "
+                          "layers = 3, hardware = \"H800\", gpus_per_node = 2, "
+                          "batch = dbo.decode { num_tokens = 34, context_len = 512 } }\n");
+    for (size_t i = 0; i < sizeof of_script / sizeof *of_script; i++) {
+        get_file(of_script[i], before, sizeof before);
+        snprintf(line, sizeof line, "export DBO_SCRIPTS_DIR=p && dbo %s reads.lua --json %s",
+                 i == 1 ? "check" : "run", of_script[i]);
+        snprintf(says, sizeof says, "%s, which is read", of_script[i]);
+        expect_sentence(line, 2, says);
+        get_file(of_script[i], after, sizeof after);
+        assert_string_equal(before, after);
+    }
+    assert_int_equal(run("dbo run t.lua --set @g.json --json new.json"), 0);
+    assert_int_equal(run("dbo run t.lua --set @g.json --json new.json"), 0); /* an older result */
+}
+
+/* Every option that has a value and does not say that it may come again. */
+static void is_refused_twice(const dbo_command *command, const dbo_cli_option *option)
+{
+    char line[256], value[64], says[64];
+    if (!option->value)
+        return;
+    if (option->kind == DBO_CLI_NUMBER)
+        snprintf(value, sizeof value, "%u", option->min);
+    else
+        snprintf(value, sizeof value, "%s",
+                 option->example ? option->example
+                 : option->words ? option->words(0)
+                                 : "x");
+    snprintf(line, sizeof line, "dbo %s --%s=%s --%s %s", command->name, option->name, value,
+             option->name, value);
+    snprintf(says, sizeof says, "dbo: --%s is given twice\n", option->name);
+    if (!option->many)
+        expect_sentence(line, 2, says);
+}
+
+static void what_has_one_value_is_given_once(void **state)
+{
+    (void)state;
+    put_inputs();
+    each_option(is_refused_twice);
+    expect_sentence("dbo --color=never run t.lua --color=always", 2, "--color is given twice");
+    expect_sentence("dbo eval veto -i x -i x", 2, "--in is given twice");
+    expect_sentence("dbo run t.lua --set fault=one-qp --fault late-rank", 2,
+                    "--set fault= and --fault are both given");
+    expect_sentence("dbo check --executor thread --set executor=fiber t.lua", 2,
+                    "--set executor= and --executor are both given");
+    assert_int_equal(run("dbo run t.lua --set layers=3 --set layers=4 --json - >r.json"), 0);
+}
+
+static void empty_names_have_a_sentence(void **state)
+{
+    (void)state;
+    put_inputs();
+    expect_sentence("dbo run ''", 2, "SCRIPT is empty: it is the name of a script");
+    expect_sentence("dbo show vote ''", 2, "SCRIPT is empty");
+    expect_sentence("dbo eval veto --in ''", 2, "--in needs the name of a file");
+    expect_sentence("dbo check --program ''", 2, "--program needs the name of a file");
+    expect_sentence("dbo run t.lua --set @", 2, "--set @ needs the name of a file");
+}
+
 static void too_many_words_are_refused(void **state)
 {
     (void)state;
@@ -225,6 +318,9 @@ int main(void)
         cmocka_unit_test(every_option_is_completed),
         cmocka_unit_test(outputs_that_fail_are_2_everywhere),
         cmocka_unit_test(the_same_mistake_is_said_alike),
+        cmocka_unit_test(a_file_that_is_read_is_not_replaced),
+        cmocka_unit_test(what_has_one_value_is_given_once),
+        cmocka_unit_test(empty_names_have_a_sentence),
         cmocka_unit_test(too_many_words_are_refused),
         cmocka_unit_test(a_command_needs_no_examples),
     };

@@ -252,7 +252,7 @@ static void what_makes_no_difference(void **state)
     snprintf(line, sizeof line, "dbo check %s --fault unsorted-outputs", decode);
     expect_sentence(line, 2, "shows in rows alone");
     expect_sentence("dbo check --fault late-rank:rank=9", 2, "there is no rank 9");
-    expect_sentence("dbo check --fault late-rank --fault one-qp", 2, "given twice");
+    expect_sentence("dbo check --fault late-rank --fault one-qp", 2, "--fault is given twice");
     snprintf(line, sizeof line, "dbo run %s --fault no-comm-wait", decode);
     expect_sentence(line, 0, "made no difference");
     assert_non_null(strstr(printed, "Fault    no-comm-wait: "));
