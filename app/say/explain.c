@@ -45,20 +45,23 @@ static const row fault_rows[] = {/* in the order of their ids; their texts are f
 };
 
 /* What is called `name` elsewhere, and the term that says what it is; terms.inc has more. */
-static const row figure_aliases[] = {
+static const row table_aliases[] = {
 #define METRIC_ALIAS(term, unit, word) {word, #term},
 #define COST_ALIAS(term, word)         {word, #term},
     DBO_METRIC_MAP(METRIC_ALIAS) DBO_SPLIT_COST_MAP(COST_ALIAS)
+#define DBO_OP_KIND(enumerator, name, class, symbol, noted, what) {symbol, name},
+#include "core/seam/ops.def"
+#undef DBO_OP_KIND
 #undef COST_ALIAS
 #undef METRIC_ALIAS
 };
 #define NUM_WORD_ALIASES (sizeof word_aliases / sizeof *word_aliases)
-#define NUM_ALIASES      (NUM_WORD_ALIASES + sizeof figure_aliases / sizeof *figure_aliases)
+#define NUM_ALIASES      (NUM_WORD_ALIASES + sizeof table_aliases / sizeof *table_aliases)
 
 static const row *alias_at(size_t index)
 {
     return index < NUM_WORD_ALIASES ? &word_aliases[index]
-                                    : &figure_aliases[index - NUM_WORD_ALIASES];
+                                    : &table_aliases[index - NUM_WORD_ALIASES];
 }
 
 #define FAULT_SECTION "faults"
@@ -74,6 +77,7 @@ static const struct {
     }
     SECTION("words", word_rows),
     SECTION("words of the screen", screen_rows),
+    SECTION("words of the benchmarks", bench_rows),
     SECTION("rules", rule_rows),
     SECTION("reasons of a decision", reason_rows),
     SECTION("kinds of ops", kind_rows),

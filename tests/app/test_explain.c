@@ -1,8 +1,11 @@
 /* test_explain.c: `dbo explain` knows every word that the program prints, and says the nearest. */
+#include "app/bench/bench_report.h"
 #include "app/say/explain.h"
 #include "app/say/fault_text.h"
+#include "core/base/field.h"
 #include "core/decide/config.h"
 #include "core/decide/vote.h"
+#include "core/layer/model_spec.h"
 #include "core/program/program.h"
 #include "core/seam/op.h"
 #include "core/trace/findings.h"
@@ -105,6 +108,114 @@ static void every_word_of_the_screens_is_explained(void **state)
 #define EXPECT_FAULT(enumerator, symbol, name, outcome) expect(name, "(faults)");
     DBO_FAULT_MAP(EXPECT_FAULT)
 #undef EXPECT_FAULT
+}
+
+/* ---- what runs print ---- */
+
+/* The first `length` bytes without blanks at the end. */
+static void expect_name(const char *at, size_t length)
+{
+    char name[128];
+    while (length > 0 && isspace((unsigned char)at[length - 1]))
+        length--;
+    snprintf(name, sizeof name, "%.*s", (int)length, at);
+    expect(name, "(");
+}
+
+/* Up to two blanks, or the end of the line. */
+static size_t cell(const char *at)
+{
+    const char *gap = strstr(at, "  ");
+    return gap ? (size_t)(gap - at) : strlen(at);
+}
+
+/* " == whole batch  ## ubatch 0": how many there were. */
+static uint32_t expect_legend(const char *line)
+{
+    uint32_t count = 0;
+    for (const char *at = line + 1; *at; count++) {
+        const size_t length = cell(at);
+        expect_name(at + 3, length - 3);
+        at += length + (at[length] ? 2 : 0);
+    }
+    return count;
+}
+
+/* A run's lanes, legend and rows; the names of its lanes take `gutter` columns. */
+static void expect_run(const char *options, size_t gutter)
+{
+    char command[512], line[1024];
+    uint32_t lanes = 0, samples = 0, rows = 0;
+    snprintf(command, sizeof command, "'%s' run deepseek-v3-decode --ascii %s", DBO_PROGRAM,
+             options);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    while (fgets(line, sizeof line, pipe)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (rows > 0 || strstr(line, "DBO off   "))
+            rows++;
+        if (rows > 1 && line[0] && cell(line) > 0)
+            expect_name(line, cell(line));
+        else if (line[0] == ' ' && islower((unsigned char)line[1]) && !strstr(line, "us")) {
+            expect_name(line + 1, strlen(line) < gutter ? strlen(line) - 1 : gutter - 1);
+            lanes++;
+        } else if (line[0] == ' ' && line[1] && line[1] == line[2] && ispunct(line[1]))
+            samples += expect_legend(line);
+    }
+    assert_int_equal(pclose(pipe), 0);
+    assert_int_equal(lanes, 10);
+    assert_int_equal(samples, 5);
+    assert_true(rows == 0 || rows > 20);
+}
+
+static void every_name_of_a_run_is_explained(void **state)
+{
+    (void)state;
+    expect_run("--width 100", 13);
+    expect_run("--width 40", 6);
+    for (int kind = 0; kind < DBO_KIND_COUNT; kind++)
+        expect(dbo_op_kind_symbol((dbo_op_kind)kind), dbo_op_kind_name((dbo_op_kind)kind));
+    for (int attention = 0; dbo_attention_names[attention]; attention++)
+        expect(dbo_attention_names[attention], "(");
+    for (int dtype = 0; dbo_dtype_names[dtype]; dtype++)
+        expect(dbo_dtype_names[dtype], "(words of the screen)");
+    expect("main", "(words of the screen)");
+    expect("form", "(words of the screen)");
+    expect("captured", "(words)");
+    expect("busiest resource", "(measures of a result)");
+    expect("critical path", "(measures of a result)");
+}
+
+/* The second line has the heads of the columns; units aside. */
+static void expect_heads(FILE *file)
+{
+    char line[256];
+    rewind(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    assert_non_null(fgets(line, sizeof line, file));
+    for (char *word = strtok(line, " \n"); word; word = strtok(NULL, " \n"))
+        if (strcmp(word, "us") != 0 && strcmp(word, "ms") != 0)
+            expect(word, "(words of ");
+    fclose(file);
+}
+
+static void every_column_of_a_benchmark_is_explained(void **state)
+{
+    (void)state;
+    static const dbo_bench_sim_result sim;
+    dbo_bench_check_result check = {0};
+    for (size_t i = 0; i < DBO_BENCH_CHECK_ROWS; i++)
+        check.rows[i].workload = "x";
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    dbo_bench_print_sim(file, &(dbo_bench_sim_options){.runs = 1}, &sim);
+    expect_heads(file);
+    file = tmpfile();
+    assert_non_null(file);
+    dbo_bench_print_check(file, &(dbo_bench_check_options){.pairs = 1}, &check);
+    expect_heads(file);
+    expect("fibers", "(words of the benchmarks)");
+    expect("threads", "(words of the benchmarks)");
 }
 
 static void every_key_of_a_script_is_explained(void **state)
@@ -366,6 +477,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_table_is_explained),
         cmocka_unit_test(every_word_of_the_screens_is_explained),
+        cmocka_unit_test(every_name_of_a_run_is_explained),
+        cmocka_unit_test(every_column_of_a_benchmark_is_explained),
         cmocka_unit_test(every_key_of_a_script_is_explained),
         cmocka_unit_test(terms_are_in_order),
         cmocka_unit_test(words_may_be_written_as_one_likes),
