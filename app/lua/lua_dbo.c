@@ -52,6 +52,46 @@ static int make_batch(lua_State *L)
 
 /* ---- dbo.experiment {} ---- */
 
+#define SAID "dbo.said" /* registry key, of an experiment while it is made: note_said */
+
+/* Notes the way in which a key was said last (NULL: in the script): "batch.num_tokens" of a member,
+ * "batch." of what is no table, "batch" of either; a key of vLLM's groups by its own name. */
+static void note_said(lua_State *L, const char *way, const char *key, const dbo_value *value)
+{
+    size_t length = strlen(key);
+    bool is_table = value->kind == DBO_VALUE_TABLE;
+    bool grouped = length > 7 && strcmp(key + length - 7, "_config") == 0;
+    lua_getfield(L, LUA_REGISTRYINDEX, SAID);
+    int said = lua_gettop(L);
+    lua_pushstring(L, way); /* nil for NULL */
+    lua_setfield(L, said, key);
+    for (uint32_t i = 0; i < (is_table ? value->count : 1); i++) {
+        const char *inner = is_table ? value->table[i].key : "";
+        if (!inner)
+            continue;
+        const char *whole =
+            lua_pushfstring(L, grouped ? "%s%s" : "%s.%s", grouped ? "" : key, inner);
+        lua_pushstring(L, way);
+        lua_setfield(L, said, whole);
+        lua_settop(L, said);
+    }
+    lua_pop(L, 1);
+}
+
+/* How the key that an error is about was said; pushes what holds the text. */
+static const char *way_of(lua_State *L, const char *key)
+{
+    size_t length = strcspn(key, "[");
+    lua_getfield(L, LUA_REGISTRYINDEX, SAID);
+    int said = lua_gettop(L);
+    lua_getfield(L, said, lua_pushlstring(L, key, length));
+    if (lua_isnil(L, -1) && memchr(key, '.', length)) {
+        lua_pushlstring(L, key, strcspn(key, ".") + 1);
+        lua_gettable(L, said);
+    }
+    return lua_tostring(L, -1);
+}
+
 /* `way` is what an override was written as, "--set nodes=4"; NULL: in the script. */
 static void set_key(lua_State *L, dbo_experiment *experiment, const char *way, const char *key,
                     const dbo_value *value)
@@ -63,7 +103,10 @@ static void set_key(lua_State *L, dbo_experiment *experiment, const char *way, c
         const dbo_value table = {.kind = DBO_VALUE_TABLE, .count = 1, .table = &inner};
         set_key(L, experiment, way, lua_pushlstring(L, key, (size_t)(dot - key)), &table);
         lua_pop(L, 1);
-    } else if (strcmp(key, "model") == 0 || strcmp(key, "hardware") == 0) {
+        return;
+    }
+    note_said(L, way, key, value);
+    if (strcmp(key, "model") == 0 || strcmp(key, "hardware") == 0) {
         dbo_lua_describe(L, experiment, way, key, value);
     } else if (dbo_experiment_set(experiment, key, value, &err) != DBO_OK) {
         dbo_lua_raise_by(L, way, &err);
@@ -105,6 +148,8 @@ static void set_file(lua_State *L, dbo_experiment *experiment, const char *way, 
         status = dbo_value_of_json(&memory, *doc, &table, &err);
     if (status == DBO_OK)
         status = dbo_value_table("the file", "an object of settings", &table, &err);
+    if (status == DBO_OK)
+        status = dbo_value_agrees(&table, &err);
     if (status == DBO_IO)
         err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
     if (status != DBO_OK)
@@ -152,6 +197,8 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value
     dbo_error err = {0};
     dbo_experiment *experiment = lua_newuserdatauv(L, sizeof *experiment, 1);
     dbo_experiment_init(experiment);
+    lua_newtable(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, SAID);
     luaL_setmetatable(L, DBO_LUA_EXPERIMENT);
     lua_pushvalue(L, owner);
     lua_setiuservalue(L, -2, 1);
@@ -161,7 +208,7 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value
     if (overrides)
         set_table(L, experiment, "the overrides", overrides);
     if (dbo_experiment_finish(experiment, &err) != DBO_OK)
-        dbo_lua_raise(L, &err); /* a schedule's is at its own line */
+        dbo_lua_raise_by(L, way_of(L, err.key), &err); /* a schedule's is at its own line */
     return experiment;
 }
 

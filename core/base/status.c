@@ -89,6 +89,20 @@ dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, cons
     return status;
 }
 
+dbo_status dbo_fail_value(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                          const char *format, ...)
+{
+    char after[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    format_into(after, sizeof after, format, args);
+    va_end(args);
+    dbo_fail_key(err, status, key, hint, "%s %s", key, after);
+    if (err)
+        err->key_first = true;
+    return status;
+}
+
 dbo_status dbo_fail_memory(dbo_error *err, const char *what)
 {
     return dbo_fail(err, DBO_NO_MEMORY, NULL, "out of memory for %s", what);
@@ -113,6 +127,7 @@ dbo_status dbo_error_prefix(dbo_error *err, const char *format, ...)
     format_into(prefix, sizeof prefix, format, args);
     va_end(args);
     put_before(err->message, sizeof err->message, prefix, ": ");
+    err->key_first = false;
     return err->status;
 }
 
@@ -127,6 +142,8 @@ dbo_status dbo_error_key(dbo_error *err, const char *format, ...)
     va_end(args);
     const char *joint = err->key[0] == '\0' || err->key[0] == '[' ? "" : ".";
     put_before(err->key, sizeof err->key, outer, joint);
+    if (err->key_first)
+        put_before(err->message, sizeof err->message, outer, joint);
     return err->status;
 }
 

@@ -52,6 +52,7 @@ typedef struct dbo_error {
     dbo_status status;
     uint32_t line;     /* of `file`, from 1; 0: not known */
     uint32_t column;   /* of a document's line, from 1; 0: not known */
+    bool key_first;    /* the message begins with the key: "sms is 0" */
     char message[512]; /* one sentence: what, where, why; begins with the place, if there is one */
     char hint[256];    /* what to do about it; may be empty */
     char key[64];   /* the setting or the member of a document: "batch.num_tokens[1]"; or empty */
@@ -71,6 +72,11 @@ dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const c
 /* The same about one setting or member, which `key` names. */
 dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, const char *hint,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The same of a message that begins with the key: what dbo_error_key puts before the key comes
+ * before the message, too. */
+dbo_status dbo_fail_value(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                          const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* The error of a failed allocation of `what`. */
 dbo_status dbo_fail_memory(dbo_error *err, const char *what);

@@ -263,9 +263,12 @@ static dbo_status finish_schedule(dbo_experiment *e, dbo_error *err)
                             "schedule %s is for high throughput only", config->schedule);
     }
     const char *nearest = dbo_suggest(config->schedule, names, sizeof names / sizeof names[0]);
-    return dbo_fail_key(err, DBO_INVALID, "schedule", NULL,
-                        "unknown schedule '%s', did you mean '%s'?", config->schedule,
-                        nearest ? nearest : names[0]);
+    if (nearest)
+        return dbo_fail_key(err, DBO_INVALID, "schedule", NULL,
+                            "unknown schedule '%s', did you mean '%s'?", config->schedule, nearest);
+    return dbo_fail_key(err, DBO_INVALID, "schedule",
+                        "Schedules: mlp_shared_overlap, seed-prose-ht, or a dbo.schedule {}.",
+                        "unknown schedule '%s'", config->schedule);
 }
 
 /* The engine's own refusal, where the line of the script can still be said. */

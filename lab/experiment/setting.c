@@ -94,9 +94,8 @@ static dbo_status take_text(const dbo_field *field, const dbo_value *value, cons
     if (!text)
         return dbo_value_mismatch(field->key, "a string", value, err);
     if ((double)strlen(text) >= field->max)
-        return dbo_fail_key(err, DBO_INVALID, field->key, NULL,
-                            "%s has %zu characters; at most %.0f fit", field->key, strlen(text),
-                            field->max - 1);
+        return dbo_fail_value(err, DBO_INVALID, field->key, NULL,
+                              "has %zu characters; at most %.0f fit", strlen(text), field->max - 1);
     *out = text;
     return DBO_OK;
 }

@@ -149,7 +149,7 @@ dbo_status dbo_value_mismatch(const char *key, const char *wanted, const dbo_val
 {
     char got[SHOWN_TEXT * 2];
     describe(value, got, sizeof got);
-    return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s must be %s, got %s", key, wanted, got);
+    return dbo_fail_value(err, DBO_INVALID, key, NULL, "must be %s, got %s", wanted, got);
 }
 
 static dbo_status check_range(const char *key, double number, double min, double max,
@@ -157,8 +157,8 @@ static dbo_status check_range(const char *key, double number, double min, double
 {
     if (number >= min && number <= max)
         return DBO_OK;
-    return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s is %.15g; it must be from %.15g to %.15g",
-                        key, number, min, max);
+    return dbo_fail_value(err, DBO_INVALID, key, NULL, "is %.15g; it must be from %.15g to %.15g",
+                          number, min, max);
 }
 
 dbo_status dbo_value_integer(const char *key, const dbo_value *value, double min, double max,
@@ -210,6 +210,43 @@ dbo_status dbo_value_table(const char *what, const char *wanted, const dbo_value
                     "%s takes named values only; one has no name", what);
 }
 
+static bool is_same(const dbo_value *a, const dbo_value *b)
+{
+    char texts[2][SHOWN_TEXT * 2];
+    bool lists = a->kind == DBO_VALUE_LIST && b->kind == DBO_VALUE_LIST;
+    if (lists) {
+        bool same = a->count == b->count;
+        for (uint32_t i = 0; same && i < a->count; i++)
+            same = is_same(&a->list[i], &b->list[i]);
+        return same;
+    }
+    if (a->kind == DBO_VALUE_TEXT && b->kind == DBO_VALUE_TEXT)
+        return strcmp(a->text, b->text) == 0;
+    describe(a, texts[0], sizeof texts[0]);
+    describe(b, texts[1], sizeof texts[1]);
+    return strcmp(texts[0], texts[1]) == 0;
+}
+
+dbo_status dbo_value_agrees(const dbo_value *table, dbo_error *err)
+{
+    for (uint32_t i = 0; table->kind == DBO_VALUE_TABLE && i < table->count; i++) {
+        const char *key = table->table[i].key, *dot = strchr(key, '.');
+        char outer[64], was[SHOWN_TEXT * 2], is[SHOWN_TEXT * 2];
+        if (!dot || (size_t)(dot - key) >= sizeof outer)
+            continue;
+        snprintf(outer, sizeof outer, "%.*s", (int)(dot - key), key);
+        const dbo_value *whole = dbo_value_member(table, outer);
+        const dbo_value *other = whole ? dbo_value_member(whole, dot + 1) : NULL;
+        if (!other || is_same(&table->table[i].value, other))
+            continue;
+        describe(&table->table[i].value, was, sizeof was);
+        describe(other, is, sizeof is);
+        return dbo_fail_key(err, DBO_INVALID, key, "Say it once.",
+                            "%s is %s, but %s of the table %s is %s", key, was, dot + 1, outer, is);
+    }
+    return DBO_OK;
+}
+
 dbo_status dbo_value_list(const char *key, const char *wanted, const dbo_value *value,
                           const dbo_value **items, uint32_t *count, dbo_error *err)
 {
@@ -217,7 +254,7 @@ dbo_status dbo_value_list(const char *key, const char *wanted, const dbo_value *
     if (value->kind == DBO_VALUE_TABLE)
         return dbo_value_mismatch(key, wanted, value, err);
     if (is_list && value->count == 0)
-        return dbo_fail_key(err, DBO_INVALID, key, NULL, "%s is an empty list", key);
+        return dbo_fail_value(err, DBO_INVALID, key, NULL, "is an empty list");
     *items = is_list ? value->list : value;
     *count = is_list ? value->count : 1;
     return DBO_OK;

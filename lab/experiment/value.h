@@ -97,6 +97,8 @@ dbo_status dbo_value_number(const char *key, const dbo_value *value, double min,
 /* A table of values that all have names; an empty one is fine. `what` begins the sentence. */
 dbo_status dbo_value_table(const char *what, const char *wanted, const dbo_value *value,
                            dbo_error *err);
+/* Who writes "batch.num_tokens" beside a table "batch" with a num_tokens must mean the same. */
+dbo_status dbo_value_agrees(const dbo_value *table, dbo_error *err);
 /* A list, or one value that stands for a list of one: *items is (*count). An empty one is refused.
  */
 dbo_status dbo_value_list(const char *key, const char *wanted, const dbo_value *value,

@@ -109,9 +109,9 @@ static dbo_status describe(dbo_request_list *list, const dbo_workload *load, uin
                            uint32_t context, uint32_t each, dbo_error *err)
 {
     if (load->kind == DBO_WORKLOAD_DECODE && tokens % each != 0) {
-        return dbo_fail_key(
-            err, DBO_INVALID, "num_tokens", "Give a multiple of 1 + num_speculative_tokens.",
-            "num_tokens is %u, but each decoding request has %u tokens", tokens, each);
+        return dbo_fail_value(err, DBO_INVALID, "num_tokens",
+                              "Give a multiple of 1 + num_speculative_tokens.",
+                              "is %u, but each decoding request has %u tokens", tokens, each);
     }
     for (uint32_t done = 0; done < tokens;) {
         uint32_t now = tokens - done < each ? tokens - done : each;
@@ -136,10 +136,10 @@ static dbo_status check_count(const dbo_per_rank *numbers, const char *key, uint
 {
     if (numbers->count <= 1 || numbers->count == num_ranks)
         return DBO_OK;
-    return dbo_fail_key(err, DBO_INVALID, key, NULL,
-                        "%s has %u values; it must be one number, or %u, one for each "
-                        "data-parallel rank",
-                        key, numbers->count, num_ranks);
+    return dbo_fail_value(err, DBO_INVALID, key, NULL,
+                          "has %u values; it must be one number, or %u, one for each "
+                          "data-parallel rank",
+                          numbers->count, num_ranks);
 }
 
 /* One length for all ranks cuts the last prompt of each, but must be there on one of them. Who
@@ -154,16 +154,16 @@ static dbo_status check_prompts(const dbo_workload *load, uint32_t num_ranks, db
         uint32_t prompt = number_of(&load->prompt_len, rank, 0);
         most = tokens > most ? tokens : most;
         if (load->prompt_len.count > 1 && tokens > 0 && prompt > tokens)
-            return dbo_fail_key(err, DBO_INVALID, "prompt_len", NULL,
-                                "prompt_len of rank %u is %u; it must be from 1 to %u, its "
-                                "num_tokens",
-                                rank, prompt, tokens);
+            return dbo_fail_value(err, DBO_INVALID, "prompt_len", NULL,
+                                  "of rank %u is %u; it must be from 1 to %u, its "
+                                  "num_tokens",
+                                  rank, prompt, tokens);
     }
     if (load->prompt_len.count != 1 || most == 0 || load->prompt_len.values[0] <= most)
         return DBO_OK;
-    return dbo_fail_key(err, DBO_INVALID, "prompt_len", NULL,
-                        "prompt_len is %u; it must be from 1 to %u, the most of num_tokens",
-                        load->prompt_len.values[0], most);
+    return dbo_fail_value(err, DBO_INVALID, "prompt_len", NULL,
+                          "is %u; it must be from 1 to %u, the most of num_tokens",
+                          load->prompt_len.values[0], most);
 }
 
 /* A distinct batch, and (by rank) which distinct batch a rank has. */

@@ -129,10 +129,10 @@ static dbo_status check_request(const dbo_written *w, dbo_error *err)
         return dbo_fail_key(err, DBO_INVALID, "prefix_len", "Name the prefix: prefix = \"p\".",
                             "a request has prefix_len, but no prefix");
     if (request->num_scheduled > 0 && cache->prefix_len > tokens)
-        return dbo_fail_key(err, DBO_INVALID, "prefix_len", NULL,
-                            "prefix_len is %u; it must be from 1 to %u, the tokens of the request "
-                            "that others can share",
-                            cache->prefix_len, tokens);
+        return dbo_fail_value(err, DBO_INVALID, "prefix_len", NULL,
+                              "is %u; it must be from 1 to %u, the tokens of the request "
+                              "that others can share",
+                              cache->prefix_len, tokens);
     return DBO_OK;
 }
 
@@ -181,7 +181,7 @@ static dbo_status add_list(dbo_workload *load, uint32_t list, const dbo_value *v
         dbo_status status = add_request(load, list, request, err);
         if (status != DBO_OK) {
             if (err && request->kind != DBO_VALUE_TABLE)
-                err->key[0] = '\0'; /* "a request" is no key */
+                err->key[0] = '\0', err->key_first = false; /* "a request" is no key */
             dbo_error_key(err, "[%u]", i);
             return status;
         }

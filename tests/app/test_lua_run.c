@@ -266,12 +266,12 @@ static void prefixes_share_blocks(void **state)
     expect(HEAD "make(dbo.batch { requests = { { num_scheduled = 40,\n blocks = { 1, 2 } } } })\n",
            "t.lua:6: request 0 has 2 blocks, but its 40 tokens need 3 of 16 tokens");
     expect(HEAD "dbo.batch { requests = { { num_scheduled = 4, blocks = { 0 } } } }\n",
-           FIRST "blocks[0] is 0; it must be from 1 to 1073741824");
+           FIRST "requests[0].blocks[0] is 0; it must be from 1 to 1073741824");
     expect(HEAD
            "dbo.batch { requests = { { num_scheduled = 4, blocks = { 1 }, prefix = 'a' } } }\n",
            FIRST "a request has blocks beside a prefix, which says which blocks it has");
     expect(HEAD "dbo.batch { requests = { { num_scheduled = 4, prefix = 4 } } }\n",
-           FIRST "prefix must be a name, got 4");
+           FIRST "requests[0].prefix must be a name, got 4");
 }
 
 static void request_files_are_lists(void **state)
