@@ -92,8 +92,12 @@ static dbo_status take(const dbo_cli_option *option, void *at, const char *text,
     if (text && !text[0] && !option->value)
         return dbo_fail(err, DBO_INVALID, NULL, "%s is empty: it is the name of %s", option->name,
                         option->help);
+    if (!text) { /* as a flag has none */
+        *(bool *)at = true;
+        return DBO_OK;
+    }
     switch (option->kind) {
-    case DBO_CLI_FLAG: *(bool *)at = true; return DBO_OK;
+    case DBO_CLI_FLAG: return DBO_OK;
     case DBO_CLI_TEXT:
     case DBO_CLI_SCRIPT: *(const char **)at = text; return DBO_OK;
     case DBO_CLI_OUTPUT: ((dbo_cli_output *)at)->path = text; return DBO_OK;

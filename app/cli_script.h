@@ -42,10 +42,10 @@ dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err);
 dbo_status dbo_script_take_executor(void *at, const char *text, dbo_error *err);
 dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
 
-#define DBO_SCRIPT_ARGUMENT(type, is_required)                                         \
-    {                                                                                  \
-        "SCRIPT", .help = "a script", .kind = DBO_CLI_SCRIPT, .required = is_required, \
-                  .at = offsetof(type, script.path)                                    \
+#define DBO_SCRIPT_ARGUMENT(type, is_required)                                           \
+    {                                                                                    \
+        "SCRIPT", .help = "a script", .kind = DBO_CLI_SCRIPT, .required = (is_required), \
+                  .at = offsetof(type, script.path)                                      \
     }
 
 #define DBO_SCRIPT_OPTIONS(type)                                                                  \

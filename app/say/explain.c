@@ -146,7 +146,7 @@ static char plain(char c)
 
 static bool is_same(const char *a, const char *b)
 {
-    while (*a && plain(*a) == plain(*b)) {
+    while (*a && *b && plain(*a) == plain(*b)) {
         a++;
         b++;
     }

@@ -56,9 +56,8 @@ static void add_picture(dbo_strbuf *out, const char *picture, uint32_t width)
 
 /* By bit, what an outcome means. */
 static const char *const meanings[] = {
-    "order: a wait, a block, a turn or a rule is not as it must be; the check sees that in what "
-    "was "
-    "issued, whatever the times were",
+    ("order: a wait, a block, a turn or a rule is not as it must be; the check sees that in what "
+     "was issued, whatever the times were"),
     "rows: outputs differ from those of the same step without DBO",
     "time: the result is right, but the step is slower; the check says why and by how much",
     "refused: the engine, the back end or the device ends the run with one sentence",

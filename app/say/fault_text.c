@@ -32,7 +32,9 @@ void dbo_fault_outcome_text(uint32_t outcome, dbo_strbuf *out)
 
 static char plain(char c)
 {
-    return c == '_' || c == ' ' ? '-' : (char)tolower((unsigned char)c);
+    if (c == '_' || c == ' ')
+        return '-';
+    return (char)tolower((unsigned char)c);
 }
 
 static bool begins_with_name(const char *text, const char *name)

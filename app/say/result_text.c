@@ -94,7 +94,7 @@ static void add_notation(const dbo_notation *notation, dbo_text_style style, dbo
 
 #define NAME_COLUMNS  28u
 #define VALUE_COLUMNS 16u
-#define ONE_ROW(...)  +1
+#define ONE_ROW(...)  +1 /* NOLINT(bugprone-macro-parentheses): they are added up */
 
 enum { OFF, ON };
 static const char *const sides[] = {[OFF] = "DBO off", [ON] = "DBO on"};

@@ -88,7 +88,10 @@ dbo_status dbo_fail_memory(dbo_error *err, const char *what);
  */
 static inline dbo_status dbo_need_memory(bool there, const char *what, dbo_error *err)
 {
-    return there ? DBO_OK : dbo_fail_memory(err, what);
+    if (there)
+        return DBO_OK;
+    dbo_fail_memory(err, what);
+    return DBO_NO_MEMORY;
 }
 
 /* Puts "prefix: " before the message of an error on its way up; returns its status. With err NULL
