@@ -107,20 +107,15 @@ static dbo_status write_trace(const dbo_experiment *experiment, const dbo_check_
 static dbo_status check_reached(const check_arguments *arguments, const dbo_experiment *experiment,
                                 const dbo_check_report *report, dbo_error *err)
 {
-    const dbo_fault *fault = &experiment->fault;
-    uint32_t ranks = experiment->config.data_parallel_size;
     if (!experiment->has_fault)
         return DBO_OK;
-    const dbo_fault_info info = dbo_fault_describe(fault->id);
+    const dbo_fault_info info = dbo_fault_describe(experiment->fault.id);
     if (report->fault_reached && (info.outcome != DBO_FAULT_ROWS || report->rows > 0))
         return DBO_OK;
     if (report->fault_reached)
         return dbo_fail(err, DBO_INVALID, "Check fewer tokens, or shorter contexts.",
                         "%s: %s shows in rows alone, and they were not compared",
                         arguments->script.path, info.name);
-    if (fault->rank >= ranks)
-        return dbo_fail(err, DBO_INVALID, NULL, "%s has %u rank%s: there is no rank %u for %s",
-                        arguments->script.path, ranks, plural(ranks), fault->rank, info.name);
     return dbo_fail(err, DBO_INVALID, "dbo check --fault NAME alone runs the fault's own scene.",
                     "%s cannot reach the fault %s", arguments->script.path, info.name);
 }
@@ -192,11 +187,8 @@ static int conclude_runs(dbo_cli *cli, check_arguments *arguments, const dbo_che
                  "%s neither returns an experiment nor runs one: there is nothing to check", path);
         return dbo_cli_fail(&err);
     }
-    if (arguments->trace.path) {
-        dbo_fail(&err, DBO_INVALID, "Let the script return one of its experiments.",
-                 "%s returns no experiment: there is nothing for --trace", path);
-        return dbo_cli_fail_usage(&err);
-    }
+    if (arguments->trace.path)
+        return dbo_script_fail_nothing(&arguments->script, "--trace");
     if (dbo_cli_open_outputs(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
     int code = dbo_cli_end_with(write_runs(cli, arguments, runs, &err), &err);
@@ -229,7 +221,7 @@ static int load_and_check(dbo_cli *cli, check_arguments *arguments)
     dbo_status status =
         dbo_script_load(&arguments->script, dbo_cli_document_on_stdout(cli) ? stderr : stdout, cli,
                         &experiment, &err);
-    int code = status == DBO_OK ? DBO_EXIT_OK : dbo_cli_fail(&err);
+    int code = status == DBO_OK ? DBO_EXIT_OK : dbo_script_fail(&arguments->script, &err);
     if (experiment.num_layers > 0) {
         code = run_script(cli, arguments, &job);
         dbo_experiment_fini(&experiment);

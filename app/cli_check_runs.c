@@ -30,11 +30,13 @@ static void add_text(dbo_check_runs *runs, const dbo_experiment *experiment,
     dbo_findings_text(&report->findings, runs->width, &runs->text);
 }
 
-dbo_status dbo_check_runs_one(void *self, const dbo_experiment *experiment, dbo_error *err)
+dbo_status dbo_check_runs_one(void *self, const dbo_experiment *experiment, uint64_t fault_reached,
+                              dbo_error *err)
 {
     dbo_check_runs *runs = self;
     dbo_check_job job = *runs->job;
     dbo_check_report report;
+    (void)fault_reached; /* the check has its own runs */
     job.experiment = experiment;
     DBO_TRY(dbo_check_experiment(&job, &report, err));
     runs->count++;

@@ -26,7 +26,8 @@ void dbo_check_runs_init(dbo_check_runs *runs, const dbo_check_job *job, const c
 void dbo_check_runs_fini(dbo_check_runs *runs);
 
 /* Checks one more. A failure is one of checking; how the run ends is the script's to see. */
-dbo_status dbo_check_runs_one(void *runs, const dbo_experiment *experiment, dbo_error *err);
+dbo_status dbo_check_runs_one(void *runs, const dbo_experiment *experiment, uint64_t fault_reached,
+                              dbo_error *err);
 
 /* A line: how many runs, what was found. */
 void dbo_check_runs_summary(const dbo_check_runs *runs, dbo_strbuf *out);

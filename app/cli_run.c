@@ -169,6 +169,12 @@ static dbo_status show(const dbo_cli *cli, run_arguments *arguments, const dbo_o
     return DBO_OK;
 }
 
+static void warn_unreached(dbo_fault_id id)
+{
+    fprintf(stderr, "dbo: warning: the fault %s made no difference: this run cannot reach it\n",
+            dbo_fault_describe(id).name);
+}
+
 /* Simulates, prints, writes. */
 static int run_experiment(dbo_cli *cli, run_arguments *arguments, const dbo_experiment *experiment)
 {
@@ -187,26 +193,51 @@ static int run_experiment(dbo_cli *cli, run_arguments *arguments, const dbo_expe
         dbo_outcome_fini(&outcome);
     }
     if (status == DBO_OK && experiment->has_fault && fault_reached == 0)
-        fprintf(stderr, "dbo: warning: the fault %s made no difference: this run cannot reach it\n",
-                dbo_fault_describe(experiment->fault.id).name);
+        warn_unreached(experiment->fault.id);
     return dbo_cli_end_with(status, &err);
 }
 
-/* The script returned no experiment, and printed: was more than that asked for? */
-static int end_of_printing(const run_arguments *arguments)
+/* What a script runs itself, with --fault. */
+typedef struct reached {
+    uint32_t num_runs;
+    uint64_t times;
+    dbo_fault_id id;
+} reached;
+
+static dbo_status count_reached(void *self, const dbo_experiment *experiment,
+                                uint64_t fault_reached, dbo_error *err)
 {
+    reached *r = self;
+    (void)err;
+    if (experiment->has_fault) {
+        r->num_runs++;
+        r->times += fault_reached;
+        r->id = experiment->fault.id;
+    }
+    return DBO_OK;
+}
+
+/* The script returned no experiment, and printed: was more than that asked for? */
+static int end_of_printing(const run_arguments *arguments, const reached *r)
+{
+    const dbo_script_arguments *script = &arguments->script;
     const char *option = arguments->json.path      ? "--json"
                          : arguments->trace.path   ? "--trace"
                          : arguments->step         ? "--step"
                          : arguments->backend      ? "--backend"
                          : arguments->layers.given ? "--layers"
+                         : script->num_made > 0    ? NULL /* which took what was set */
+                         : script->fault           ? "--fault"
+                         : script->executor[0]     ? "--executor"
+                         : script->num_sets > 0    ? "--set"
                                                    : NULL;
-    dbo_error err = {0};
-    if (!option)
-        return dbo_cli_end();
-    dbo_fail(&err, DBO_INVALID, "It would have to return an experiment.",
-             "%.200s only prints: there is nothing for %s", arguments->script.path, option);
-    return dbo_cli_fail_usage(&err);
+    if (option)
+        return dbo_script_fail_nothing(script, option);
+    if (script->fault && r->num_runs == 0)
+        return dbo_script_fail_nothing(script, "--fault");
+    if (r->num_runs > 0 && r->times == 0)
+        warn_unreached(r->id);
+    return dbo_cli_end();
 }
 
 static int run(dbo_cli *cli, void *given)
@@ -222,13 +253,18 @@ static int run(dbo_cli *cli, void *given)
     }
     if (dbo_script_find_input(&arguments->script, cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
+    reached runs = {0};
     arguments->script.may_only_print = true;
+    arguments->script.ran = count_reached;
+    arguments->script.ran_self = &runs;
+    if (arguments->backend && !arguments->backend->simulated)
+        arguments->script.no_runs = "--backend";
     /* What a script prints must not get into a document. */
     if (dbo_script_load(&arguments->script, document ? stderr : stdout, cli, &experiment, &err) !=
         DBO_OK)
-        return dbo_cli_fail(&err);
+        return dbo_script_fail(&arguments->script, &err);
     if (experiment.num_layers == 0)
-        return end_of_printing(arguments);
+        return end_of_printing(arguments, &runs);
     int code = run_experiment(cli, arguments, &experiment);
     dbo_experiment_fini(&experiment);
     return code;

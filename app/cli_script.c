@@ -91,12 +91,14 @@ dbo_status dbo_script_find_input(dbo_script_arguments *arguments, const dbo_cli 
     return dbo_cli_check_outputs(cli, arguments->path, err);
 }
 
-dbo_status dbo_script_load(const dbo_script_arguments *arguments, FILE *print_to,
-                           const dbo_cli *cli, dbo_experiment *experiment, dbo_error *err)
+dbo_status dbo_script_load(dbo_script_arguments *arguments, FILE *print_to, const dbo_cli *cli,
+                           dbo_experiment *experiment, dbo_error *err)
 {
     dbo_load_options options = {.sets = arguments->sets,
                                 .num_sets = arguments->num_sets,
                                 .may_return_nothing = arguments->may_only_print,
+                                .no_runs = arguments->no_runs,
+                                .num_made = &arguments->num_made,
                                 .ran = arguments->ran,
                                 .ran_self = arguments->ran_self};
     options.limits.cancelled = dbo_cli_interrupted;
@@ -104,4 +106,18 @@ dbo_status dbo_script_load(const dbo_script_arguments *arguments, FILE *print_to
     options.limits.ascii = cli->ascii;
     options.limits.columns = dbo_cli_columns();
     return dbo_experiment_load(experiment, arguments->path, &options, err);
+}
+
+int dbo_script_fail(const dbo_script_arguments *arguments, const dbo_error *err)
+{
+    bool is_option = arguments->fault && strcmp(err->key, "fault") == 0;
+    return is_option ? dbo_cli_fail_usage(err) : dbo_cli_fail(err);
+}
+
+int dbo_script_fail_nothing(const dbo_script_arguments *arguments, const char *what)
+{
+    dbo_error err = {0};
+    dbo_fail(&err, DBO_INVALID, "Let the script return one of its experiments.",
+             "%.200s returns no experiment: there is nothing for %s", arguments->path, what);
+    return dbo_cli_fail(&err);
 }

@@ -29,8 +29,11 @@ typedef struct dbo_script_arguments {
     char found[PATH_MAX]; /* where a name was found */
     bool may_only_print;  /* a script that prints and returns no experiment is fine: then
                            * experiment->num_layers is 0 */
+    const char *no_runs;  /* as in dbo_load_options */
+    uint32_t num_made;    /* experiments that the script made */
     /* as in dbo_load_options */
-    dbo_status (*ran)(void *self, const dbo_experiment *experiment, dbo_error *err);
+    dbo_status (*ran)(void *self, const dbo_experiment *experiment, uint64_t fault_reached,
+                      dbo_error *err);
     void *ran_self;
 } dbo_script_arguments;
 
@@ -81,7 +84,13 @@ dbo_status dbo_script_find_input(dbo_script_arguments *arguments, const dbo_cli 
                                  dbo_error *err);
 
 /* Loads the script; what it prints goes to `print_to`: stderr when stdout is a document's. */
-dbo_status dbo_script_load(const dbo_script_arguments *arguments, FILE *print_to,
-                           const dbo_cli *cli, dbo_experiment *experiment, dbo_error *err);
+dbo_status dbo_script_load(dbo_script_arguments *arguments, FILE *print_to, const dbo_cli *cli,
+                           dbo_experiment *experiment, dbo_error *err);
+
+/* Says why it could not be loaded; returns the exit code: that of the command line, too, for what
+ * only the experiment could tell of --fault. */
+int dbo_script_fail(const dbo_script_arguments *arguments, const dbo_error *err);
+/* The same of a script that returns no experiment where `what` ("--json") needs one. */
+int dbo_script_fail_nothing(const dbo_script_arguments *arguments, const char *what);
 
 #endif

@@ -89,9 +89,15 @@ static int show(dbo_cli *cli, void *given)
     }
     if (dbo_script_find_input(&arguments->script, cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
+    arguments->script.may_only_print = true;
     if (dbo_script_load(&arguments->script, arguments->json ? stderr : stdout, cli, &experiment,
                         &err) != DBO_OK)
-        return dbo_cli_fail(&err);
+        return dbo_script_fail(&arguments->script, &err);
+    if (experiment.num_layers == 0) {
+        char what[32];
+        snprintf(what, sizeof what, "show %s", part_words(arguments->part));
+        return dbo_script_fail_nothing(&arguments->script, what);
+    }
     int code = show_experiment(cli, arguments, &experiment);
     dbo_experiment_fini(&experiment);
     return code;

@@ -7,6 +7,7 @@
  * dbo.experiment reads it once more.
  */
 #include "app/io/input.h"
+#include "app/lua/lua_load.h"
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_schedule.h"
 #include "dbo_build.h"
@@ -192,6 +193,14 @@ static int collect_experiment(lua_State *L)
     return 0;
 }
 
+const dbo_load_options *dbo_lua_options(lua_State *L)
+{
+    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
+    const dbo_load_options *options = lua_touserdata(L, -1);
+    lua_pop(L, 1);
+    return options;
+}
+
 dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value *overrides)
 {
     dbo_error err = {0};
@@ -204,6 +213,9 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value
     lua_setiuservalue(L, -2, 1);
     set_table(L, experiment, "dbo.experiment", dbo_lua_read_again(L, owner));
     set_outside(L, experiment);
+    const dbo_load_options *options = dbo_lua_options(L);
+    if (options && options->num_made)
+        ++*options->num_made;
     experiment->turn++;
     if (overrides)
         set_table(L, experiment, "the overrides", overrides);

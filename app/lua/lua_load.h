@@ -30,9 +30,12 @@ typedef struct dbo_load_options {
     uint32_t num_sets;
     bool may_return_nothing; /* of a script that has printed something: *out is then zeroed, its
                               * num_layers 0 */
-    /* Is told of each experiment that the script has run with dbo.run; a failure ends the script.
-     * It is called from the script's thread. Or NULL. */
-    dbo_status (*ran)(void *self, const dbo_experiment *experiment, dbo_error *err);
+    const char *no_runs;     /* "--backend": what keeps the script from dbo.run; NULL: nothing */
+    uint32_t *num_made;      /* counts the experiments that are made, if not NULL */
+    /* Is told of each experiment that the script has run with dbo.run, and how often that reached
+     * its fault; a failure ends the script. It is called from the script's thread. Or NULL. */
+    dbo_status (*ran)(void *self, const dbo_experiment *experiment, uint64_t fault_reached,
+                      dbo_error *err);
     void *ran_self;
 } dbo_load_options;
 

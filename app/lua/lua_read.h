@@ -69,6 +69,9 @@ void dbo_lua_describe(lua_State *L, dbo_experiment *experiment, const char *way,
 
 /* ---- experiments (lua_dbo.c) ---- */
 
+/* What the script was loaded with (lua_load.h), or NULL. */
+const struct dbo_load_options *dbo_lua_options(lua_State *L);
+
 /* Pushes a finished experiment from its description; then come the environment's and the command
  * line's overrides, then those of `overrides` (may be NULL). The owner of the description, at
  * stack index `owner`, becomes its user value 1. */

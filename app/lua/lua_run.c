@@ -120,12 +120,23 @@ static void print_warnings(lua_State *L, const dbo_result *result)
 }
 
 /* Whoever loaded the script may look at what it runs. */
-static dbo_status tell(lua_State *L, const dbo_experiment *experiment, dbo_error *err)
+static dbo_status tell(lua_State *L, const dbo_experiment *experiment, uint64_t fault_reached,
+                       dbo_error *err)
 {
-    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_OPTIONS);
-    const dbo_load_options *options = lua_touserdata(L, -1);
-    lua_pop(L, 1);
-    return options && options->ran ? options->ran(options->ran_self, experiment, err) : DBO_OK;
+    const dbo_load_options *options = dbo_lua_options(L);
+    return options && options->ran ? options->ran(options->ran_self, experiment, fault_reached, err)
+                                   : DBO_OK;
+}
+
+static void check_may_run(lua_State *L)
+{
+    const dbo_load_options *options = dbo_lua_options(L);
+    dbo_error err = {0};
+    if (!options || !options->no_runs)
+        return;
+    dbo_fail(&err, DBO_INVALID, "Let the script return one of its experiments.",
+             "dbo.run is simulated: there is nothing for %s", options->no_runs);
+    dbo_lua_raise(L, &err);
 }
 
 /* One that cannot end is worth a look, too. */
@@ -136,9 +147,9 @@ static dbo_status simulate(lua_State *L, const dbo_experiment *experiment,
     dbo_error ignored = {0};
     dbo_status status = dbo_simulate(experiment, options, outcome, err);
     if (status == DBO_OK)
-        return tell(L, experiment, err);
+        return tell(L, experiment, outcome->on.fault_reached, err);
     if (status == DBO_DEADLOCK)
-        tell(L, experiment, &ignored);
+        tell(L, experiment, outcome->on.fault_reached, &ignored);
     return status;
 }
 
@@ -153,6 +164,7 @@ static int run_experiment(lua_State *L)
                  "dbo.run(e, { nodes = 4 })");
         dbo_lua_raise(L, &err);
     }
+    check_may_run(L);
     if (!lua_isnil(L, 2)) {
         lua_getiuservalue(L, 1, 1);
         experiment = dbo_lua_make_experiment(L, 3, dbo_lua_read(L, 2));

@@ -341,6 +341,19 @@ static dbo_status finish_batch(const dbo_experiment *e, dbo_workload *batch, con
     return status;
 }
 
+/* A fault of a rank that is not there would be reached by nobody. */
+static dbo_status check_fault(const dbo_experiment *e, dbo_error *err)
+{
+    uint32_t ranks = e->config.data_parallel_size;
+    if (!e->has_fault || e->fault.rank < ranks)
+        return DBO_OK;
+    if (ranks == 1)
+        return dbo_fail_key(err, DBO_INVALID, "fault", NULL,
+                            "there is no rank %u: the only rank is 0", e->fault.rank);
+    return dbo_fail_key(err, DBO_INVALID, "fault", NULL,
+                        "there is no rank %u: the ranks are 0 to %u", e->fault.rank, ranks - 1);
+}
+
 dbo_status dbo_experiment_finish(dbo_experiment *experiment, dbo_error *err)
 {
     DBO_TRY(take_environment(experiment, err));
@@ -348,6 +361,7 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, dbo_error *err)
     DBO_TRY(finish_model(experiment, err));
     DBO_TRY(dbo_config_resolve(&experiment->config, err));
     DBO_TRY(check_comm_sms(experiment, err));
+    DBO_TRY(check_fault(experiment, err));
     DBO_TRY(finish_schedule(experiment, err));
     DBO_TRY(need(experiment->batch.kind != DBO_WORKLOAD_NONE, "batch",
                  "Set batch = dbo.decode { num_tokens = 128, context_len = 4096 }.", err));

@@ -64,8 +64,9 @@ static dbo_status unknown_parameter(dbo_fault_id id, const char *key, dbo_error 
                     key);
 }
 
-/* "rank=1" of length `length`. */
-static dbo_status parse_one(dbo_fault *fault, const char *text, size_t length, dbo_error *err)
+/* "rank=1" of length `length`, of a setting that is not in *given yet. */
+static dbo_status parse_one(dbo_fault *fault, const char *text, size_t length, uint32_t *given,
+                            dbo_error *err)
 {
     char word[64], *end = word;
     snprintf(word, sizeof word, "%.*s", (int)length, text);
@@ -81,6 +82,10 @@ static dbo_status parse_one(dbo_fault *fault, const char *text, size_t length, d
             return dbo_fail(err, DBO_INVALID, NULL,
                             "%s of fault %s is an integer from 0 to %u, not '%s'", s->name,
                             faults[fault->id].name, s->max, digits);
+        if (*given >> i & 1)
+            return dbo_fail(err, DBO_INVALID, NULL, "%s is given twice to the fault %s", s->name,
+                            faults[fault->id].name);
+        *given |= 1u << i;
         *value_of(fault, s) = (uint32_t)value;
         return DBO_OK;
     }
@@ -111,6 +116,7 @@ static dbo_step_rules rules_of(const dbo_fault_kind *kind)
 dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err)
 {
     char name[64];
+    uint32_t given = 0; /* bit i: setting i */
     size_t length = strcspn(text, ":");
     snprintf(name, sizeof name, "%.*s", length < 60 ? (int)length : 60, text);
     *out = (dbo_fault){.id = DBO_FAULT_COUNT};
@@ -126,7 +132,7 @@ dbo_status dbo_fault_parse(dbo_fault *out, const char *text, dbo_error *err)
     while (text[length] != '\0') {
         text += length + 1;
         length = strcspn(text, ",");
-        DBO_TRY(parse_one(out, text, length, err));
+        DBO_TRY(parse_one(out, text, length, &given, err));
     }
     return DBO_OK;
 }

@@ -49,7 +49,8 @@ static dbo_status copy_slices(const dbo_experiment *experiment, dbo_outcome *o, 
     return DBO_OK;
 }
 
-static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo_error *err)
+static dbo_status conclude(const dbo_experiment *experiment, bool real, dbo_outcome *o,
+                           dbo_error *err)
 {
     const dbo_step_result *shown = dbo_simulated_result(&o->on, o->rank);
     o->split = shown->decision.should_ubatch;
@@ -70,7 +71,7 @@ static dbo_status conclude(const dbo_experiment *experiment, dbo_outcome *o, dbo
         .rank = o->rank,
         .off = &o->off.metrics,
         .on = o->split ? &o->on.metrics : NULL,
-        .split_cost = o->split ? &o->split_cost : NULL,
+        .split_cost = o->split && !real ? &o->split_cost : NULL,
         .notation = o->has_notation ? &o->notation : NULL,
         .memory_off =
             experiment->has_fixed ? NULL : &dbo_simulated_result(&o->off, o->rank)->memory,
@@ -93,11 +94,12 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
         DBO_TRY(dbo_footprint_of(experiment, &outcome->footprint, err));
         DBO_TRY(dbo_footprint_check(&outcome->footprint, experiment, err));
     }
+    bool real = options->backend && !options->backend->simulated;
     dbo_status status = dbo_simulate_off(experiment, options, &outcome->off, &outcome->rank, err);
     if (status == DBO_OK)
         status = dbo_simulate_one(experiment, options, &outcome->on, &outcome->rank, err);
     if (status == DBO_OK)
-        status = conclude(experiment, outcome, err);
+        status = conclude(experiment, real, outcome, err);
     if (status != DBO_OK)
         dbo_outcome_fini(outcome);
     return status;

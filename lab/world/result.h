@@ -36,7 +36,7 @@ typedef struct dbo_result {
     uint32_t rank;
     const dbo_metrics *off;           /* the step not split */
     const dbo_metrics *on;            /* the step split; NULL: it is not */
-    const dbo_split_cost *split_cost; /* NULL: not split */
+    const dbo_split_cost *split_cost; /* of the cost model; NULL: not split, or not its times */
     const dbo_notation *notation;     /* of the step as decided; NULL: it has no transfers */
     const dbo_memory_use *memory_off, *memory_on;   /* NULL: not known; memory_on as `on` */
     const dbo_footprint *footprint;                 /* of the fullest rank; NULL: fixed costs */

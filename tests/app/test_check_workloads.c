@@ -18,8 +18,10 @@ typedef struct verdict {
                       * their own, where a test cannot fail. */
 } verdict;
 
-static dbo_status check(void *self, const dbo_experiment *experiment, dbo_error *err)
+static dbo_status check(void *self, const dbo_experiment *experiment, uint64_t fault_reached,
+                        dbo_error *err)
 {
+    (void)fault_reached;
     verdict *v = self;
     const dbo_check_job job = {.experiment = experiment};
     dbo_check_report report;
@@ -51,7 +53,7 @@ static void check_script(const char *path, const char *const *sets, verdict *v)
         options.num_sets++;
     dbo_status status = dbo_experiment_load(&experiment, path, &options, &err);
     if (status == DBO_OK && experiment.num_layers > 0) {
-        status = check(v, &experiment, &err);
+        status = check(v, &experiment, 0, &err);
         dbo_experiment_fini(&experiment);
     }
     fclose(options.limits.print_to);

@@ -45,6 +45,7 @@ static void another_runs_the_same(void **state)
     put_file("t.lua", EXPERIMENT());
     assert_int_equal(run(PATH "dbo run t.lua --backend null"), 0);
     unwrap();
+    assert_null(strstr(printed, "cost of splitting")); /* the simulator's */
     assert_non_null(strstr(printed, "step 37.0 \u00b5s 73.0 \u00b5s "));
 }
 
@@ -65,7 +66,11 @@ static void what_cannot_be_had_is_said(void **state)
                     "cannot be loaded: ./lib");
     expect_sentence(PATH "dbo run t.lua --backend absent", 1, "this machine has no such device");
     put_file("prints.lua", "print('hello')\n");
-    expect_sentence(PATH "dbo run prints.lua --backend null", 2, "there is nothing for --backend");
+    expect_sentence(PATH "dbo run prints.lua --backend null", 1, "there is nothing for --backend");
+    put_file("sweeps.lua", "local dbo = require 'dbo'\nprint('begins')\n"
+                           "dbo.run(dbo.load('t.lua'), {})\n");
+    expect_sentence(PATH "dbo run sweeps.lua --backend null", 1,
+                    "sweeps.lua:3: dbo.run is simulated: there is nothing for --backend");
 }
 
 /* What only a simulated machine can have. */

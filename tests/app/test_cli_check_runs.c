@@ -67,7 +67,7 @@ static void nothing_to_check_is_said(void **state)
     (void)state;
     put_file("n.lua", "print 'hello'\n");
     expect_sentence("dbo check n.lua", 1, "neither returns an experiment nor runs one");
-    expect_sentence("dbo check '" WHAT_IF "' --trace t.json", 2,
+    expect_sentence("dbo check '" WHAT_IF "' --trace t.json", 1,
                     "returns no experiment: there is nothing for --trace");
     expect_sentence("dbo check '" WHAT_IF "' --json missing/j", 2, "cannot write missing/j");
     put_file("e.lua", "error 'no'\n");

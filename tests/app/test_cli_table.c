@@ -4,10 +4,11 @@
 #include "app/commands.h"
 #include "tests/support/command.h"
 
-#define EXPERIMENT                                                                       \
-    "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8, layers = 9,\n" \
-    "model = 'deepseek-v3', hardware = 'H800', enable_dbo = true,\n"                     \
-    "enable_expert_parallel = true,\n"                                                   \
+#define EXPERIMENT EXPERIMENT_WITH("")
+#define EXPERIMENT_WITH(more)                                                                 \
+    "local dbo = require 'dbo' return dbo.experiment { gpus_per_node = 8, layers = 9,\n" more \
+    "model = 'deepseek-v3', hardware = 'H800', enable_dbo = true,\n"                          \
+    "enable_expert_parallel = true,\n"                                                        \
     "batch = dbo.decode { num_tokens = 64, context_len = 4096 } }\n"
 
 /* Lines that a command can be run with, its outputs aside. */
@@ -165,8 +166,15 @@ static void the_same_mistake_is_said_alike(void **state)
                  "cannot read nowhere: No such file");
     expect_alike("dbo run t.lua --executor threads", "dbo eval veto --in x --executor threads", 2,
                  "--executor is fiber or thread, not 'threads'");
-    expect_alike("dbo run prints.lua --trace x", "dbo run prints.lua --trace x", 2,
-                 "there is nothing for --trace");
+    expect_alike("dbo run prints.lua --trace x", "dbo check prints.lua --trace x", 1,
+                 "prints.lua returns no experiment: there is nothing for --trace");
+    expect_sentence("dbo show slices prints.lua", 1,
+                    "prints.lua returns no experiment: there is nothing for show slices");
+    put_file("one.lua", "print('one')\n");
+    expect_sentence("dbo run one.lua --set nosuch=1", 1,
+                    "one.lua returns no experiment: there is nothing for --set");
+    expect_sentence("dbo run one.lua --fault one-qp", 1, "there is nothing for --fault");
+    expect_sentence("dbo run prints.lua --set nosuch=1", 1, "'nosuch'");
     expect_alike("dbo run t.lua --fault vote-skipp", "dbo check --fault vote-skipp", 2,
                  "did you mean");
     expect_alike("dbo run t.lua --json t.lua", "dbo check t.lua --json t.lua", 2,
@@ -175,6 +183,38 @@ static void the_same_mistake_is_said_alike(void **state)
                  "/nowhere");
     expect_sentence("dbo bench sim --model p.json --json p.json", 2, "--json would replace p.json");
     expect_sentence("dbo check --program p.json --json p.json", 2, "--json would replace p.json");
+}
+
+/* Said before anything runs, and as the mistake of whoever named the fault. */
+static void a_rank_that_is_not_there_has_no_fault(void **state)
+{
+    static const char *const commands[] = {"run", "show vote", "check"};
+    char line[160];
+    (void)state;
+    put_inputs();
+    put_file("f.lua", EXPERIMENT_WITH("fault = 'late-rank:rank=8',"));
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(line, sizeof line, "dbo %s t.lua --fault late-rank:rank=99", commands[i]);
+        expect_sentence(line, 2, "there is no rank 99: the ranks are 0 to 7\n");
+        snprintf(line, sizeof line, "dbo %s t.lua --set fault=late-rank:rank=8", commands[i]);
+        expect_sentence(line, 1, "there is no rank 8: the ranks are 0 to 7\n");
+        snprintf(line, sizeof line, "dbo %s f.lua", commands[i]);
+        expect_sentence(line, 1, "there is no rank 8: the ranks are 0 to 7\n");
+        assert_string_equal(printed, "");
+    }
+    expect_sentence("dbo run t.lua --fault late-rank:rank=0,rank=1", 2,
+                    "rank is given twice to the fault late-rank");
+}
+
+/* A fault that no run of a script can reach is said to be so, one that is reached is not. */
+static void faults_of_what_a_script_runs(void **state)
+{
+    (void)state;
+    put_inputs();
+    assert_int_equal(run("dbo run prints.lua --fault no-comm-wait"), 0);
+    assert_non_null(strstr(complained, "the fault no-comm-wait made no difference"));
+    assert_int_equal(run("dbo run prints.lua --fault late-rank:us=300"), 0);
+    assert_string_equal(complained, "");
 }
 
 static void a_file_that_is_read_is_not_replaced(void **state)
@@ -318,6 +358,8 @@ int main(void)
         cmocka_unit_test(every_option_is_completed),
         cmocka_unit_test(outputs_that_fail_are_2_everywhere),
         cmocka_unit_test(the_same_mistake_is_said_alike),
+        cmocka_unit_test(a_rank_that_is_not_there_has_no_fault),
+        cmocka_unit_test(faults_of_what_a_script_runs),
         cmocka_unit_test(a_file_that_is_read_is_not_replaced),
         cmocka_unit_test(what_has_one_value_is_given_once),
         cmocka_unit_test(empty_names_have_a_sentence),

@@ -38,8 +38,9 @@ typedef struct ran {
     uint32_t count, kv_lora_rank, context_len;
 } ran;
 
-static dbo_status look(void *self, const dbo_experiment *e, dbo_error *err)
+static dbo_status look(void *self, const dbo_experiment *e, uint64_t fault_reached, dbo_error *err)
 {
+    (void)fault_reached;
     (void)err;
     ran *seen = self;
     seen->count++;

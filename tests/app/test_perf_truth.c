@@ -264,8 +264,10 @@ typedef struct sweep {
     uint32_t runs;
 } sweep;
 
-static dbo_status look_at_run(void *self, const dbo_experiment *e, dbo_error *err)
+static dbo_status look_at_run(void *self, const dbo_experiment *e, uint64_t fault_reached,
+                              dbo_error *err)
 {
+    (void)fault_reached;
     sweep *s = self;
     watched w = watch(e);
     (void)err;
