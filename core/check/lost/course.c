@@ -498,7 +498,9 @@ dbo_status dbo_course_init(dbo_course *out, const dbo_course_source *source, dbo
     build b = {.course = out, .source = source};
     *out = (dbo_course){.step = source->step, .total_sms = source->total_sms};
     b.index = malloc(DBO_MAX_RANKS * sizeof *b.index);
-    dbo_status status = b.index ? find_ranks(&b, err) : dbo_fail_memory(err, "a step's course");
+    dbo_status status = dbo_need_memory(b.index, "a step's course", err);
+    if (status == DBO_OK)
+        status = find_ranks(&b, err);
     if (status == DBO_OK)
         status = read_trace(out, source, err);
     if (status == DBO_OK)

@@ -104,7 +104,8 @@ static dbo_status subject_init(subject *s, const dbo_program *program,
     s->allocated = calloc(count + 1, sizeof *s->allocated);
     if (!s->program.buffers || !s->first || !s->allocated) {
         subject_fini(s);
-        return dbo_fail_memory(err, "a program's check");
+        dbo_fail_memory(err, "a program's check");
+        return DBO_NO_MEMORY;
     }
     if (count > 0)
         memcpy(s->program.buffers, program->buffers, count * sizeof *program->buffers);
