@@ -175,7 +175,7 @@ static dbo_status check_required(const dbo_parse *parse, dbo_error *err)
     char hint[160];
     const char *example = command->examples ? strstr(command->examples, "dbo ") : NULL;
     if (example)
-        snprintf(hint, sizeof hint, "For example: %.*s", (int)strcspn(example, "\n"), example);
+        snprintf(hint, sizeof hint, "For example: %.*s", (int)strcspn(example, "\n)"), example);
     else
         snprintf(hint, sizeof hint, "See dbo %s --help.", command->name);
     for (uint32_t i = 0; row && row[i].name; i++)

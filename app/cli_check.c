@@ -240,10 +240,16 @@ static dbo_status check_arguments_fit(const check_arguments *arguments, dbo_erro
     if (!arguments->program && !script)
         return dbo_fail(err, DBO_INVALID, "See dbo help check.",
                         "check what? Give a script, --fault NAME or --program FILE");
-    if (arguments->program &&
-        (script || arguments->trace.path || arguments->perf || arguments->script.num_sets > 0))
+    const char *of_run = arguments->script.fault         ? "--fault"
+                         : arguments->script.path        ? "a script"
+                         : arguments->trace.path         ? "--trace"
+                         : arguments->perf               ? "--perf"
+                         : arguments->script.executor[0] ? "--executor"
+                         : arguments->script.num_sets    ? "--set"
+                                                         : NULL;
+    if (arguments->program && of_run)
         return dbo_fail(err, DBO_INVALID, "See dbo help check.",
-                        "--program is checked alone: there is no run");
+                        "--program is checked alone: there is no run for %s", of_run);
     if (arguments->layers.given && !arguments->program)
         return dbo_fail(err, DBO_INVALID, "The script's own setting is --set layers=N.",
                         "--layers is for --program only");

@@ -126,7 +126,7 @@ static void add_words(const dbo_cli_option *option, dbo_strbuf *out)
                           option->words(i));
 }
 
-/* An option's few words are listed; of an argument's the nearest is named. */
+/* An option's few words are listed; of an argument's the nearest is named, or all are. */
 dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo_error *err)
 {
     dbo_strbuf list = {0};
@@ -144,5 +144,12 @@ dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo
     if (near.nearest)
         return dbo_fail(err, DBO_INVALID, NULL, "unknown %s '%.60s', did you mean '%s'?", noun,
                         text, near.nearest);
-    return dbo_fail(err, DBO_INVALID, "See --help.", "unknown %s '%.60s'", noun, text);
+    add_words(option, &list);
+    dbo_strbuf hint = {0};
+    dbo_strbuf_printf(&hint, "There is %s.", dbo_strbuf_text(&list));
+    dbo_fail(err, DBO_INVALID, hint.failed ? NULL : dbo_strbuf_text(&hint), "unknown %s '%.60s'",
+             noun, text);
+    dbo_strbuf_fini(&hint);
+    dbo_strbuf_fini(&list);
+    return DBO_INVALID;
 }

@@ -185,6 +185,11 @@ add_test(NAME mutate_selftest COMMAND sh tests/house/mutate_selftest.sh .
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(mutate_selftest PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
 
+# That ./dev refuses what it cannot take.
+add_test(NAME dev_selftest COMMAND sh tests/house/dev_selftest.sh .
+         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(dev_selftest PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+
 # What the documents show is what the program prints.
 if(TARGET dbo)
   add_test(NAME docs COMMAND sh tests/app/docs.sh check ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>

@@ -310,6 +310,20 @@ static void empty_names_have_a_sentence(void **state)
     expect_sentence("dbo run t.lua --set @", 2, "--set @ needs the name of a file");
 }
 
+static void unknown_words_name_the_known(void **state)
+{
+    (void)state;
+    put_inputs();
+    expect_sentence("dbo completion", 2, "For example: dbo completion bash\n");
+    expect_sentence("dbo completion fish", 2, "There is bash or zsh.\n");
+    expect_sentence("dbo show xx t.lua", 2, "There is vote, slices, metadata, program or graph.");
+    expect_sentence("dbo bench xx", 2, "There is handoff, sim or check.\n");
+    expect_sentence("dbo eval qq --in x", 2, "There is ");
+    expect_sentence("dbo xx", 2, "There is run, scripts, ");
+    expect_sentence("dbo check --program p.json --perf", 2, "there is no run for --perf\n");
+    expect_sentence("dbo check --program p.json --set layers=2", 2, "no run for --set\n");
+}
+
 static void too_many_words_are_refused(void **state)
 {
     (void)state;
@@ -363,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_file_that_is_read_is_not_replaced),
         cmocka_unit_test(what_has_one_value_is_given_once),
         cmocka_unit_test(empty_names_have_a_sentence),
+        cmocka_unit_test(unknown_words_name_the_known),
         cmocka_unit_test(too_many_words_are_refused),
         cmocka_unit_test(a_command_needs_no_examples),
     };
