@@ -15,6 +15,39 @@ static const eval_kind kinds[] = {
 #undef EVAL_KIND_ROW
 };
 
+/* Keys of a case: what the kind reads, what a reference answered, and what a case is called. */
+#define MAX_KEYS 14
+static const char *const case_keys[][MAX_KEYS] = {
+    {"id", "tag", "error", "slices", "slices_padded", "should_ubatch", "num_scheduled_tokens",
+     "num_tokens_padded", "num_reqs_padded", "num_ubatches", "split_point"},
+    {"id", "tag", "error", "per_slice", "output", "input_unmodified", "input", "ubatch_slices"},
+    {"id", "tag", "error", "reduced", "result", "rank_tensors", "dp_size", "num_ubatches", "ranks",
+     "dbo_decode_token_threshold", "dbo_prefill_token_threshold"},
+    {"id", "tag", "error", "reduced", "result", "num_ubatches", "ranks",
+     "dbo_decode_token_threshold", "dbo_prefill_token_threshold", "decode_query_len",
+     "capture_sizes", "capturable"},
+    {"id", "tag", "error", "ubatches", "num_scheduled_tokens", "seq_lens", "num_tokens_padded",
+     "num_reqs_padded", "num_ubatches"},
+    {"id", "tag", "error", "allow", "use_ubatching", "reorder_batch_threshold", "num_reqs",
+     "num_computed_tokens", "num_scheduled_tokens", "groups"},
+    {"id", "tag", "error", "result", "use_ubatching", "num_ubatches", "enable_dbo", "ubatch_size",
+     "decode_threshold", "prefill_threshold", "uniform_decode", "num_tokens"},
+    {"id", "tag", "error", "result", "orig", "padded", "num_ubatches"},
+    {"id", "tag", "error", "result", "max_num_scheduled_tokens", "uniform_decode_query_len",
+     "num_tokens", "num_reqs", "force"},
+    {"id", "tag", "error", "log", "backend", "dbo", "num_ubatches", "layers", "shared_experts",
+     "rocm"},
+};
+_Static_assert(sizeof case_keys / sizeof *case_keys == sizeof kinds / sizeof *kinds,
+               "a row of keys for each kind, in their order");
+
+/* Keys of a file: where its cases come from, and the lists of all kinds. */
+static const char *const file_keys[] = {"source", "notes",
+#define EVAL_KIND_LIST(name, list, run) list,
+                                        DBO_EVAL_KIND_MAP(EVAL_KIND_LIST)
+#undef EVAL_KIND_LIST
+};
+
 #define NUM_KINDS (sizeof kinds / sizeof *kinds)
 
 const char *dbo_eval_kind_name(size_t index)
@@ -25,7 +58,11 @@ const char *dbo_eval_kind_name(size_t index)
 static void run_case(const eval_kind *kind, dbo_eval_case *c)
 {
     dbo_error err = {0};
-    dbo_status status = kind->run(c, &err);
+    dbo_status status = DBO_OK;
+    if (dbo_json_type_of(c->in) == DBO_JSON_OBJECT) /* what is none, the kind says */
+        status = dbo_json_check_keys(c->in, case_keys[kind - kinds], MAX_KEYS, &err);
+    if (status == DBO_OK)
+        status = kind->run(c, &err);
     if (status != DBO_OK) {
         dbo_json_open_object_line(c->out);
         dbo_json_member_string(c->out, "error", err.message);
@@ -40,6 +77,7 @@ dbo_status dbo_eval(size_t index, const dbo_json_value *file, const dbo_eval_opt
     dbo_json_value cases;
     dbo_arena arena = {0};
     DBO_TRY(dbo_json_need(file, kind->list, DBO_JSON_ARRAY, &cases, err));
+    DBO_TRY(dbo_json_check_keys(file, file_keys, sizeof file_keys / sizeof *file_keys, err));
     dbo_json_open_object(out);
     dbo_json_member_string(out, "kind", kind->name);
     dbo_json_member_array(out, "results");

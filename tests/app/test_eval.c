@@ -158,6 +158,28 @@ static void files_of_another_shape_are_refused(void **state)
     }
 }
 
+/* A misspelt key must not be passed over, in the file or in one case of it. */
+static void unknown_keys_are_refused(void **state)
+{
+    (void)state;
+    static const char in_file[] = "{\"zzz\": 1, \"is_last_ubatch_empty\": []}";
+    static const char in_case[] = "{\"notes\": 0, \"is_last_ubatch_empty\": ["
+                                  "{\"orig\": 5, \"padded\": 9, \"num_ubatches\": 2, \"tag\": 3},"
+                                  "{\"orig\": 5, \"padded\": 9, \"num_ubatches\": 2, \"yyy\": 3}]}";
+    dbo_json *answer = NULL;
+    dbo_error err = {0};
+    assert_int_equal(eval_text("last_ubatch_empty", in_file, strlen(in_file), &answer, &err),
+                     DBO_PARSE);
+    assert_string_equal(err.message, "zzz: unknown key");
+    assert_int_equal(eval_text("last_ubatch_empty", in_case, strlen(in_case), &answer, &err),
+                     DBO_OK);
+    const json_t *results = json_object_get(dbo_json_tree(answer), "results");
+    assert_null(json_object_get(json_array_get(results, 0), "error"));
+    assert_string_equal(json_string_value(json_object_get(json_array_get(results, 1), "error")),
+                        "yyy: unknown key");
+    dbo_json_destroy(answer);
+}
+
 /* Random damage must end in an error or in some answer, never in a crash. */
 static void noise_never_crashes(void **state)
 {
@@ -253,6 +275,7 @@ int main(void)
         cmocka_unit_test(a_missing_or_wrong_key_is_named),
         cmocka_unit_test(a_bad_case_does_not_stop_the_others),
         cmocka_unit_test(files_of_another_shape_are_refused),
+        cmocka_unit_test(unknown_keys_are_refused),
         cmocka_unit_test(noise_never_crashes),
         cmocka_unit_test(exit_codes_tell_the_kind_of_failure),
     };
