@@ -10,10 +10,8 @@
 #include "lab/files/program_json.h"
 #include "viz/text/wrap.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct check_arguments {
     const char *path; /* of the program; "-": stdin */
@@ -86,8 +84,6 @@ static dbo_status read_program(const char *path, dbo_program_file *file, dbo_err
 {
     dbo_json *document;
     const dbo_json_options options = {.cancelled = dbo_cli_interrupted};
-    if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
-        return dbo_fail(err, DBO_IO, NULL, "cannot read %.200s: %s", path, strerror(errno));
     DBO_TRY(dbo_input_remember(path, err));
     DBO_TRY(dbo_json_read_file(&document, path, &options, err));
     dbo_status status =

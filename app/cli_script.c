@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 const char *dbo_executor_words(size_t index)
@@ -20,6 +21,16 @@ const char *dbo_executor_words(size_t index)
 const char *dbo_fault_words(size_t index)
 {
     return index < DBO_FAULT_COUNT ? dbo_fault_describe((dbo_fault_id)index).name : NULL;
+}
+
+/* A file that the command line names must be there: it is read later, and then it is no mistake of
+ * the command line any more. Not opened here: it may be a pipe. */
+static dbo_status check_readable(const char *path, dbo_error *err)
+{
+    struct stat about;
+    if (access(path, R_OK) != 0 || stat(path, &about) != 0)
+        return dbo_fail_read(err, path, errno);
+    return S_ISDIR(about.st_mode) ? dbo_fail_read(err, path, EISDIR) : DBO_OK;
 }
 
 /* One key said in two ways: which was meant? */
@@ -51,9 +62,10 @@ dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err)
     if (strcmp(text, "@") == 0)
         return dbo_fail(err, DBO_INVALID, "For example: @settings.json",
                         "--set @ needs the name of a file");
-    if (text[0] == '@' && access(text + 1, R_OK) != 0)
-        return dbo_fail(err, DBO_IO, NULL, "--set %.200s: cannot read %.200s: %s", text, text + 1,
-                        strerror(errno));
+    if (text[0] == '@' && check_readable(text + 1, err) != DBO_OK) {
+        dbo_error_prefix(err, "--set %.200s", text);
+        return DBO_IO;
+    }
     if (text[0] == '@')
         DBO_TRY(dbo_input_remember(text + 1, err));
     else if (!strchr(text, '=') || text[0] == '=')

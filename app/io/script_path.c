@@ -199,7 +199,7 @@ dbo_status dbo_script_find(const char *word, char *out, size_t size, dbo_error *
         return DBO_OK;
     }
     if (errno != ENOENT && errno != ENOTDIR)
-        return dbo_fail(err, DBO_IO, NULL, "cannot read %.300s: %s", word, strerror(errno));
+        return dbo_fail_read(err, word, errno);
     if (length > 4 && strcmp(from + length - 4, ".lua") == 0)
         length -= 4;
     snprintf(name, sizeof name, "%.*s", (int)length, from);
@@ -217,6 +217,6 @@ dbo_status dbo_script_find(const char *word, char *out, size_t size, dbo_error *
         return dbo_fail(err, DBO_IO, "Say which, by its path.", "%.60s can mean %.180s or %.180s",
                         word, search.path, search.other);
     if ((size_t)snprintf(out, size, "%s", search.path) >= size)
-        return dbo_fail(err, DBO_IO, NULL, "cannot read %.300s: %s", word, strerror(ENAMETOOLONG));
+        return dbo_fail_read(err, word, ENAMETOOLONG);
     return DBO_OK;
 }

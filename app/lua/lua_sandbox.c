@@ -382,7 +382,7 @@ dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, siz
     DBO_TRY(dbo_input_remember(path, err));
     FILE *file = fopen(path, "rb");
     if (!file) {
-        dbo_fail(err, DBO_IO, NULL, "cannot read %s: %s", path, strerror(errno));
+        dbo_fail_read(err, path, errno);
         return DBO_IO;
     }
     dbo_status status = DBO_OK;
@@ -408,7 +408,7 @@ dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, siz
     if (used > max_bytes)
         status = dbo_fail(err, DBO_LIMIT, NULL, "%s is larger than %zu MiB", path, max_bytes >> 20);
     else if (ferror(file))
-        status = dbo_fail(err, DBO_IO, NULL, "cannot read %s: %s", path, strerror(errno));
+        status = dbo_fail_read(err, path, errno);
     (void)fclose(file);
     if (status != DBO_OK) {
         free(bytes);

@@ -103,6 +103,11 @@ dbo_status dbo_fail_value(dbo_error *err, dbo_status status, const char *key, co
     return status;
 }
 
+dbo_status dbo_fail_read(dbo_error *err, const char *path, int reason)
+{
+    return dbo_fail(err, DBO_IO, NULL, "cannot read %.300s: %s", path, strerror(reason));
+}
+
 dbo_status dbo_fail_memory(dbo_error *err, const char *what)
 {
     return dbo_fail(err, DBO_NO_MEMORY, NULL, "out of memory for %s", what);

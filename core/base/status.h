@@ -78,6 +78,10 @@ dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, cons
 dbo_status dbo_fail_value(dbo_error *err, dbo_status status, const char *key, const char *hint,
                           const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* The error of a file that cannot be read: "cannot read F: No such file or directory", DBO_IO;
+ * `reason` is an errno. */
+dbo_status dbo_fail_read(dbo_error *err, const char *path, int reason);
+
 /* The error of a failed allocation of `what`. */
 dbo_status dbo_fail_memory(dbo_error *err, const char *what);
 

@@ -360,8 +360,7 @@ static dbo_status read_stream(FILE *file, const dbo_json_options *options, char 
         if (got == 0)
             break;
     }
-    return ferror(file) ? dbo_fail(err, DBO_IO, NULL, "cannot be read: %s", strerror(errno))
-                        : DBO_OK;
+    return ferror(file) ? dbo_fail_read(err, options->name, errno) : DBO_OK;
 }
 
 dbo_status dbo_json_read_file(dbo_json **out, const char *path, const dbo_json_options *options,
@@ -376,13 +375,12 @@ dbo_status dbo_json_read_file(dbo_json **out, const char *path, const dbo_json_o
         named.name = is_stdin ? "stdin" : path;
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     if (!file)
-        return dbo_fail(err, DBO_IO, "Check the path.", "%s cannot be opened: %s", path,
-                        strerror(errno));
+        return dbo_fail_read(err, path, errno);
     dbo_status status = read_stream(file, &named, &text, &length, err);
-    if (status != DBO_OK)
-        dbo_error_at(err, named.name, 0);
-    else
+    if (status == DBO_OK)
         status = dbo_json_parse(out, text, length, &named, err);
+    else if (status != DBO_IO) /* whose sentence names the file */
+        dbo_error_at(err, named.name, 0);
     if (!is_stdin)
         fclose(file);
     free(text);

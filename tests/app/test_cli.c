@@ -34,7 +34,26 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo run 'a\xff\xe2\x82z\xe2\x82\xac\xc2'", 2,
                     "cannot read a???z\xe2\x82\xac?:");
     expect_sentence("dbo run missing.lua", 2, "cannot read missing.lua: No such file");
-    expect_sentence("dbo run .", 2, "cannot read .: Is a directory");
+    static const struct {
+        const char *line;
+        int code; /* 2: the command line names the file */
+    } readers[] = {
+        {"dbo run", 2},
+        {"dbo check --program", 2},
+        {"dbo eval vote --in", 2},
+        {"dbo bench sim --model", 2},
+        {"dbo run t.lua --set @", 2},
+        {"DBO_SET=@", 1},
+    };
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        const char *glue = strchr(readers[i].line, '@') ? "" : " ";
+        const char *rest = readers[i].code == 1 ? " dbo run t.lua" : "";
+        char line[96];
+        snprintf(line, sizeof line, "%s%smissing.x%s", readers[i].line, glue, rest);
+        expect_sentence(line, readers[i].code, "cannot read missing.x: No such file or directory");
+        snprintf(line, sizeof line, "%s%s.%s", readers[i].line, glue, rest);
+        expect_sentence(line, readers[i].code, "cannot read .: Is a directory");
+    }
     expect_sentence("dbo rnu t.lua", 2, "unknown command 'rnu', did you mean 'run'?");
     expect_sentence("dbo", 2, "which command?");
     expect_sentence("dbo help rum", 2, "did you mean 'run'?");

@@ -224,7 +224,8 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo bench sim --ranks 8,,9", 2, "--ranks is 1 to 16 numbers from 1 to 16384");
     expect_sentence("dbo bench sim --ranks 99999", 2, "--ranks is");
     expect_sentence("dbo bench sim --runs 0", 2, "--runs is a number from 1 to 99, not '0'");
-    expect_sentence("dbo bench sim --model missing.json", 2, "missing.json cannot be opened");
+    expect_sentence("dbo bench sim --model missing.json", 2,
+                    "cannot read missing.json: No such file or directory");
     expect_sentence("dbo bench sim --json missing/f", 2, "cannot write missing/f");
     expect_sentence("dbo bench handoff --runs 3", 2,
                     "--runs is of bench sim and bench check, not of handoff");
