@@ -257,10 +257,13 @@ int dbo_cli_end_with(dbo_status status, const dbo_error *err)
 dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
 {
     dbo_status status = text->failed ? dbo_fail_memory(err, "the text") : DBO_OK;
+    errno = 0;
     if (status == DBO_OK && cli->ascii)
         dbo_ascii_write(dbo_strbuf_text(text), text->len, stdout);
     else if (status == DBO_OK)
         fputs(dbo_strbuf_text(text), stdout);
+    if (status == DBO_OK)
+        status = dbo_output_check_stdout(errno, err); /* a later flush would know no reason */
     dbo_strbuf_fini(text);
     return status;
 }

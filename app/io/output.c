@@ -205,6 +205,12 @@ dbo_status dbo_output_flush_stdout(dbo_error *err)
     return dbo_fail(err, DBO_IO, NULL, "cannot write all of the output");
 }
 
+dbo_status dbo_output_check_stdout(int reason, dbo_error *err)
+{
+    bool failed = ferror(stdout) && reason != 0 && reason != EPIPE && has_reader(fileno(stdout));
+    return failed ? fail("the output", reason, err) : DBO_OK;
+}
+
 /* The first reason why it could not be written; 0: all is well. */
 static int finish(dbo_output *output)
 {

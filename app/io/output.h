@@ -46,5 +46,7 @@ void dbo_output_discard(dbo_output *output);
 /* Flushes the standard output; DBO_IO if any write to it has failed, now or before, unless its
  * reader went away. */
 dbo_status dbo_output_flush_stdout(dbo_error *err);
+/* The same right after printing, without a flush; `reason`: the errno that it left, 0 before. */
+dbo_status dbo_output_check_stdout(int reason, dbo_error *err);
 
 #endif

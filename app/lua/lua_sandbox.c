@@ -351,10 +351,14 @@ dbo_status dbo_sandbox_take_error(dbo_sandbox *box, int lua_status, dbo_error *e
     dbo_status status = DBO_INVALID;
     const char *text = lua_type(lua, -1) == LUA_TSTRING ? lua_tostring(lua, -1) : NULL;
     if (lua_status == LUA_ERRMEM) {
-        bool capped = box->memory_refused;
-        status = dbo_fail(err, capped ? DBO_LIMIT : DBO_NO_MEMORY, NULL,
-                          "%s: the script needs more than %zu MiB of memory",
-                          dbo_sandbox_script(box), box->limits.memory_bytes >> 20);
+        if (box->memory_refused)
+            status =
+                dbo_fail(err, DBO_LIMIT, NULL, "%s: the script needs more than %zu MiB of memory",
+                         dbo_sandbox_script(box), box->limits.memory_bytes >> 20);
+        else
+            status =
+                dbo_fail(err, DBO_NO_MEMORY, "Is there a limit, as ulimit -v shows it?",
+                         "%s: the system gives the script no more memory", dbo_sandbox_script(box));
     } else if (!text) {
         status = dbo_fail(err, DBO_INVALID, "Call error() with a string.",
                           "%s: the script raised a %s instead of a sentence",

@@ -310,6 +310,28 @@ static void empty_names_have_a_sentence(void **state)
     expect_sentence("dbo run t.lua --set @", 2, "--set @ needs the name of a file");
 }
 
+static void a_full_disk_is_named_by_all(void **state)
+{
+    static const char *const lines[] = {
+        "explain", "faults", "scripts", "check --fault one-qp", "--ascii explain", "run t.lua"};
+    char line[64];
+    (void)state;
+    put_inputs();
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        snprintf(line, sizeof line, "dbo %s >/dev/full", lines[i]);
+        expect_sentence(line, 2, "cannot write the output: No space left on device\n");
+    }
+}
+
+/* Whatever the system's limit stops is not the script's own. */
+static void the_systems_memory_is_not_the_scripts(void **state)
+{
+    (void)state;
+    put_file("one.lua", "print('one')\n");
+    run("for v in $(seq 10240 512 20480); do (ulimit -v $v; dbo run one.lua); done");
+    assert_null(strstr(complained, "needs more than 256 MiB"));
+}
+
 static void unknown_words_name_the_known(void **state)
 {
     (void)state;
@@ -377,6 +399,8 @@ int main(void)
         cmocka_unit_test(a_file_that_is_read_is_not_replaced),
         cmocka_unit_test(what_has_one_value_is_given_once),
         cmocka_unit_test(empty_names_have_a_sentence),
+        cmocka_unit_test(a_full_disk_is_named_by_all),
+        cmocka_unit_test(the_systems_memory_is_not_the_scripts),
         cmocka_unit_test(unknown_words_name_the_known),
         cmocka_unit_test(too_many_words_are_refused),
         cmocka_unit_test(a_command_needs_no_examples),
