@@ -114,7 +114,9 @@ static dbo_status read_root(dbo_bench_model *model, const dbo_json_value *root, 
     static const char *const keys[] = {"ranks", "layers", "dur_us", "imbalance", "extra_deps"};
     DBO_TRY(dbo_json_check_keys(root, keys, 5, err));
     DBO_TRY(read_ranks(model, root, err));
-    DBO_TRY(dbo_json_opt_uint32(root, "layers", 1, DBO_MAX_LAYERS, &model->layers, err));
+    dbo_json_value layers = dbo_json_get(root, "layers");
+    if (layers.node) /* null is no number of layers */
+        DBO_TRY(dbo_json_need_uint32(root, "layers", 1, DBO_MAX_LAYERS, &model->layers, err));
     DBO_TRY(read_durations(model, root, err));
     DBO_TRY(read_imbalance(model, root, err));
     return read_deps(model, root, err);

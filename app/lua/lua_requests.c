@@ -106,6 +106,11 @@ static int read_requests(lua_State *L)
         }
         at += bytes + 1;
     }
+    if (count == 0) {
+        dbo_fail(&err, DBO_INVALID, "A line is a request: {\"input_len\": 9}",
+                 "%s has no request; it needs one or more", path);
+        dbo_lua_raise(L, &err);
+    }
     return 1;
 }
 

@@ -59,7 +59,7 @@ static dbo_status name_of(const dbo_json_value *value, char *out, size_t size, d
     }
     DBO_TRY(dbo_json_expect(value, DBO_JSON_STRING, err));
     if (dbo_json_string(value)[0] == '\0' || strlen(dbo_json_string(value)) >= size)
-        return dbo_json_fail(err, value, NULL, "a name cannot be empty or that long");
+        return dbo_json_fail(err, value, NULL, "a name has 1 to %zu characters", size - 1);
     snprintf(out, size, "%s", dbo_json_string(value));
     return DBO_OK;
 }
@@ -235,7 +235,12 @@ static dbo_status read_op(reader *r, uint32_t ubatch, const dbo_json_value *inst
                                   err);
     DBO_TRY(read_ns(instr, &cost.fixed_ns, err));
     DBO_TRY(dbo_json_opt_uint32(instr, "sms", 0, UINT16_MAX, &sms, err));
-    DBO_TRY(dbo_json_opt_string(instr, "name", &name, err));
+    if (dbo_json_has(instr, "name")) {
+        char checked[128];
+        dbo_json_value given = dbo_json_get(instr, "name");
+        DBO_TRY(dbo_json_need_string(instr, "name", &name, err));
+        DBO_TRY(name_of(&given, checked, sizeof checked, err));
+    }
     DBO_TRY(read_io(r, instr, &io, err));
     if (r->builder.program.num_ops >= DBO_NO_INDEX)
         return dbo_json_fail(err, instr, NULL, "a program can have %u ops: this is one too many",

@@ -257,6 +257,7 @@ static void mistakes_in_a_model_are_1(void **state)
         {"{\"layer\": 3}", "did you mean 'layers'?"},
         {"[]", "m.json: must be an object, not an array"},
         {"{\"layers\": 0}", "m.json: layers: must be from 1 to 1024, not 0"},
+        {"{\"layers\": null}", "m.json: layers: must be an integer, not null"},
         {"{\"layers\": 2.5}", "m.json: layers: must be an integer, not a number"},
         {"{\"ranks\": []}", "ranks: has 0 entries"},
         {"{\"ranks\": [7, 0]}", "ranks[1]: must be from 1 to"},

@@ -296,6 +296,9 @@ static void request_files_are_lists(void **state)
     err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
     assert_non_null(strstr(err.message, "bad.jsonl:1: max_nem: unknown key"));
     assert_string_equal(err.hint, "did you mean 'max_new'?");
+    put_file("bad.jsonl", " \n\n");
+    err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(strstr(err.message, "bad.jsonl has no request; it needs one or more"));
     put_file("bad.jsonl", "{\"input_ids\": [7, 8], \"id\": 2.5}\n");
     err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
     assert_non_null(strstr(err.message, "bad.jsonl:1: id: must be a string, not a number"));

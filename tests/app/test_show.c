@@ -365,6 +365,8 @@ static const char *const bad_rows[][2] = {
      "streams: must be an array, not a string"},
     {"{\"num_ubatches\": 1, \"streams\": [[]], \"ubatches\": [[]]}",
      "streams[0]: must be a string, not an array"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"name\": \"\"}]]}",
+     "ubatches[0][0].name: a name has 1 to 127 characters"},
     {"{\"num_ubatches\": 1, \"streams\": [], \"ubatchs\": [[]]}", "ubatchs: unknown key"},
     {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": 1}, {\"name\": 2,"
      " \"byte\": 1}], \"ubatches\": [[]]}",
