@@ -201,6 +201,9 @@ static dbo_status set_requests(dbo_workload *load, const dbo_value *value, dbo_e
         return dbo_value_mismatch("requests", "a list of requests, or one such list per rank",
                                   value, err);
     DBO_TRY(check_list(value, err));
+    if (value->count == 0)
+        return dbo_fail_value(err, DBO_INVALID, "requests", "A rank without any is written {}.",
+                              "is an empty list; a batch has one or more requests");
     bool tables = value->count > 0 &&
                   (value->list[0].kind == DBO_VALUE_LIST || value->list[0].kind == DBO_VALUE_TABLE);
     if (!tables || has_a_name(&value->list[0])) /* whatever has a name in it is a request */

@@ -214,6 +214,7 @@ static void unknown_keys_of_requests_are_errors(void **state)
          "'num_scheduled' is a key of a request, but stands in a list of requests"},
         {"{ { num_scheduled = 4 } }, { id = 3 }",
          "'id' is a key of a request, but stands in a list of requests"},
+        {"", "requests is an empty list; a batch has one or more requests"},
         {"[3] = { num_scheduled = 4 }",
          "a list of requests has a hole: it is counted 1, 2, 3, ..."},
     };
