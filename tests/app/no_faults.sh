@@ -36,6 +36,8 @@ done
 "$without" check --fault late-rank >"$work/said" 2>&1
 [ $? -eq 2 ] || say "a fault can be switched on: $(cat "$work/said")"
 grep -q 'this build has no faults' "$work/said" || say "it does not say why: $(cat "$work/said")"
+"$without" doctor | grep -q 'faults *no .*needs -DDBO_FAULTS=ON' || say "doctor does not say so"
+"$with" doctor | grep -q 'faults *yes' || say "doctor does not know its faults"
 nm "$with" | grep -q ' dbo_fault_late_rank$' || say "$with has no faults either"
 nm "$without" | grep ' dbo_fault_late_rank$' >>"$work/found"
 

@@ -342,6 +342,7 @@ static void unknown_words_name_the_known(void **state)
     expect_sentence("dbo bench xx", 2, "There is handoff, sim or check.\n");
     expect_sentence("dbo eval qq --in x", 2, "There is ");
     expect_sentence("dbo xx", 2, "There is run, scripts, ");
+    expect_sentence("dbo run t.lua --layers 0:99999999999", 2, "A:B with A <= B < ");
     expect_sentence("dbo check --program p.json --perf", 2, "there is no run for --perf\n");
     expect_sentence("dbo check --program p.json --set layers=2", 2, "no run for --set\n");
 }

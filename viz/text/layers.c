@@ -27,7 +27,7 @@ dbo_status dbo_layers_parse(const char *text, dbo_layers *out, dbo_error *err)
     }
     if (!fine || *at != '\0' || layers.last < layers.first)
         return dbo_fail(err, DBO_INVALID, "For example: --layers 4:5 for the layers 4 and 5.",
-                        "--layers is A or A:B with A <= B, not '%.40s'", text);
+                        "--layers is A or A:B with A <= B < %u, not '%.40s'", DBO_MAX_LAYERS, text);
     *out = layers;
     return DBO_OK;
 }
