@@ -4,6 +4,7 @@
  * 2u, its comm_done 2u+1. */
 #include "core/rank/rank.h"
 #include "core/rank/ubatch.h"
+#include "core/seam/null_machine.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 /* ---- the seam that writes ---- */
 
 typedef struct fake {
+    dbo_null_machine rest; /* what no test is about */
     char log[2048];
     size_t used;
     uint32_t num_streams, num_events, destroyed;
@@ -80,30 +82,6 @@ static dbo_status launch(void *self, dbo_stream stream, const dbo_op *op)
     note(self, "L@%u", stream);
     return DBO_OK;
 }
-static dbo_status event_query(void *self, dbo_event event, bool *done)
-{
-    (void)self;
-    (void)event;
-    *done = true;
-    return DBO_OK;
-}
-static dbo_status host_wait(void *self, dbo_event event)
-{
-    (void)self;
-    (void)event;
-    return DBO_OK;
-}
-static dbo_status set_compute_sms(void *self, uint32_t sms)
-{
-    (void)self;
-    (void)sms;
-    return DBO_OK;
-}
-static uint32_t total_sms(void *self)
-{
-    (void)self;
-    return 132;
-}
 static dbo_status last_status(void *self, dbo_error *err)
 {
     fake *f = self;
@@ -127,23 +105,13 @@ static void trace_mark(void *self, const dbo_mark *mark)
 }
 
 static const dbo_host_ops host_ops = {.now_ns = now_ns, .charge = charge};
-static const dbo_device_ops device_ops = {.stream_create = stream_create,
-                                          .event_create = event_create,
-                                          .event_destroy = event_destroy,
-                                          .record = record,
-                                          .wait = wait_for,
-                                          .launch = launch,
-                                          .event_query = event_query,
-                                          .host_wait = host_wait,
-                                          .set_compute_sms = set_compute_sms,
-                                          .total_sms = total_sms,
-                                          .status = last_status};
 static const dbo_trace_ops trace_ops = {.span = trace_span, .mark = trace_mark};
 
 /* ---- a rank over it ---- */
 
 typedef struct bench {
     fake fake;
+    dbo_device_ops device;
     dbo_rank rank;
     dbo_context *self;
 } bench;
@@ -154,14 +122,21 @@ static void bench_open(bench *b, dbo_context_kind kind, bool turns)
     memset(b, 0, sizeof *b);
     b->self = dbo_context_adopt(kind, &err);
     assert_non_null(b->self);
-    const dbo_seam seam = {.host = &host_ops,
-                           .device = &device_ops,
-                           .group = dbo_group_alone(),
-                           .trace = turns ? &trace_ops : NULL,
-                           .host_self = &b->fake,
-                           .device_self = &b->fake,
-                           .group_self = &b->fake,
-                           .trace_self = &b->fake};
+    dbo_seam seam;
+    dbo_null_machine_seam(&b->fake.rest, &seam);
+    b->device = *seam.device;
+    b->device.stream_create = stream_create;
+    b->device.event_create = event_create;
+    b->device.event_destroy = event_destroy;
+    b->device.record = record;
+    b->device.wait = wait_for;
+    b->device.launch = launch;
+    b->device.status = last_status;
+    seam.host = &host_ops;
+    seam.device = &b->device;
+    seam.a2a = NULL;
+    seam.trace = turns ? &trace_ops : NULL;
+    seam.host_self = seam.device_self = seam.trace_self = &b->fake;
     assert_int_equal(dbo_rank_init(&b->rank, 0, &seam, kind, 4, NULL, &err), DBO_OK);
 }
 
