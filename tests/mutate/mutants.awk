@@ -41,8 +41,10 @@ function replace_each(kind, from, to, before, after,    at, rest, skipped) {
     }
 }
 
-# A number becomes one more.
+# A number becomes one more; but that there is more memory than is needed, nothing can see.
 function constants(    rest, skipped, at, len) {
+    if (/[cm]alloc\(/ || /^ +(char|uint8_t) [a-z_]+\[[^]]*\][,;= ]/)
+        return
     rest = $0
     skipped = 0
     while (match(rest, /[0-9]+/)) {
