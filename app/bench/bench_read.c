@@ -52,7 +52,7 @@ static dbo_status read_durations(dbo_bench_model *model, const dbo_json_value *r
     DBO_TRY(dbo_json_check_keys(&object, op_names, DBO_BENCH_OPS, err));
     for (uint32_t op = 0; op < DBO_BENCH_OPS; op++) {
         double us = dbo_us_from_ns(model->dur_ns[op]);
-        DBO_TRY(dbo_json_opt_double(&object, op_names[op], 0, MAX_DUR_US, &us, err));
+        DBO_TRY(DBO_JSON_OPT(double, &object, op_names[op], 0, MAX_DUR_US, &us, err));
         model->dur_ns[op] = dbo_ns_from_us(us);
     }
     return DBO_OK;
@@ -71,8 +71,8 @@ static dbo_status read_imbalance(dbo_bench_model *model, const dbo_json_value *r
     DBO_TRY(dbo_json_check_keys(&value, keys, 3, err));
     if (dbo_json_has(&value, "op"))
         DBO_TRY(need_op(&value, "op", &model->imbalanced_op, err));
-    DBO_TRY(dbo_json_opt_uint32(&value, "mul", 0, MAX_FACTOR, &model->imbalance_mul, err));
-    return dbo_json_opt_uint32(&value, "mod", 0, MAX_FACTOR, &model->imbalance_mod, err);
+    DBO_TRY(DBO_JSON_OPT(uint32, &value, "mul", 0, MAX_FACTOR, &model->imbalance_mul, err));
+    return DBO_JSON_OPT(uint32, &value, "mod", 0, MAX_FACTOR, &model->imbalance_mod, err);
 }
 
 static dbo_status read_dep(dbo_bench_dep *dep, const dbo_json_value *value, dbo_error *err)
@@ -82,9 +82,9 @@ static dbo_status read_dep(dbo_bench_dep *dep, const dbo_json_value *value, dbo_
     DBO_TRY(dbo_json_check_keys(value, keys, 5, err));
     DBO_TRY(need_op(value, "from", &from, err));
     DBO_TRY(need_op(value, "to", &to, err));
-    DBO_TRY(dbo_json_opt_uint32(value, "from_mb", 0, 1, &from_mb, err));
-    DBO_TRY(dbo_json_opt_uint32(value, "to_mb", 0, 1, &to_mb, err));
-    DBO_TRY(dbo_json_opt_uint32(value, "layer_delta", 0, DBO_BENCH_MAX_DELTA, &delta, err));
+    DBO_TRY(DBO_JSON_OPT(uint32, value, "from_mb", 0, 1, &from_mb, err));
+    DBO_TRY(DBO_JSON_OPT(uint32, value, "to_mb", 0, 1, &to_mb, err));
+    DBO_TRY(DBO_JSON_OPT(uint32, value, "layer_delta", 0, DBO_BENCH_MAX_DELTA, &delta, err));
     *dep = (dbo_bench_dep){.from = (uint8_t)from,
                            .from_mb = (uint8_t)from_mb,
                            .to = (uint8_t)to,

@@ -4,6 +4,8 @@
 #include "core/base/units.h"
 #include "lab/files/json_write.h"
 
+#include <math.h>
+
 /* ---- tables ---- */
 
 void dbo_bench_print_handoff(FILE *file, const dbo_bench_handoff_result *result)
@@ -51,28 +53,20 @@ void dbo_bench_print_check(FILE *file, const dbo_bench_check_options *options,
 
 /* ---- JSON ---- */
 
-static void put_ratio(dbo_json_writer *w, double ratio)
-{
-    if (ratio > 0)
-        dbo_json_member_double(w, "floor_ratio", ratio);
-    else
-        dbo_json_member_null(w, "floor_ratio");
-}
-
 static void put_sim(dbo_json_writer *w, const dbo_bench_sim_result *result)
 {
-    put_ratio(w, result->floor_ratio);
-    dbo_json_member_array(w, "sim");
+    dbo_json_put_double(w, "floor_ratio", result->floor_ratio > 0 ? result->floor_ratio : NAN);
+    dbo_json_open(w, "sim", '[');
     for (uint32_t i = 0; i < result->num_rows; i++) {
         const dbo_bench_sim_row *row = &result->rows[i];
-        dbo_json_open_object_line(w);
-        dbo_json_member_int(w, "ranks", row->ranks);
-        dbo_json_member_int(w, "ops", (int64_t)row->ops);
-        dbo_json_member_int(w, "spans", (int64_t)row->spans);
-        dbo_json_member_double(w, "makespan_us", dbo_us_from_ns(row->makespan_ns));
-        dbo_json_member_double(w, "wall_s", row->wall_s);
-        dbo_json_member_double(w, "ops_per_s", row->ops_per_s);
-        put_ratio(w, row->floor_ratio);
+        dbo_json_open_line(w, NULL, '{');
+        dbo_json_put_int(w, "ranks", row->ranks);
+        dbo_json_put_int(w, "ops", (int64_t)row->ops);
+        dbo_json_put_int(w, "spans", (int64_t)row->spans);
+        dbo_json_put_double(w, "makespan_us", dbo_us_from_ns(row->makespan_ns));
+        dbo_json_put_double(w, "wall_s", row->wall_s);
+        dbo_json_put_double(w, "ops_per_s", row->ops_per_s);
+        dbo_json_put_double(w, "floor_ratio", row->floor_ratio > 0 ? row->floor_ratio : NAN);
         dbo_json_close(w);
     }
     dbo_json_close(w);
@@ -80,17 +74,17 @@ static void put_sim(dbo_json_writer *w, const dbo_bench_sim_result *result)
 
 static void put_check(dbo_json_writer *w, const dbo_bench_check_result *result)
 {
-    dbo_json_member_array(w, "check");
+    dbo_json_open(w, "check", '[');
     for (uint32_t i = 0; i < DBO_BENCH_CHECK_ROWS; i++) {
         const dbo_bench_check_row *row = &result->rows[i];
-        dbo_json_open_object_line(w);
-        dbo_json_member_string(w, "workload", row->workload);
-        dbo_json_member_int(w, "ranks", row->ranks);
-        dbo_json_member_bool(w, "folded", row->folded);
-        dbo_json_member_int(w, "spans", (int64_t)row->spans);
-        dbo_json_member_double(w, "wall_s", row->wall_s);
-        dbo_json_member_double(w, "checked_wall_s", row->checked_wall_s);
-        dbo_json_member_double(w, "ratio", row->ratio);
+        dbo_json_open_line(w, NULL, '{');
+        dbo_json_put_string(w, "workload", row->workload);
+        dbo_json_put_int(w, "ranks", row->ranks);
+        dbo_json_put_bool(w, "folded", row->folded);
+        dbo_json_put_int(w, "spans", (int64_t)row->spans);
+        dbo_json_put_double(w, "wall_s", row->wall_s);
+        dbo_json_put_double(w, "checked_wall_s", row->checked_wall_s);
+        dbo_json_put_double(w, "ratio", row->ratio);
         dbo_json_close(w);
     }
     dbo_json_close(w);
@@ -100,10 +94,10 @@ dbo_status dbo_bench_write_json(FILE *file, const dbo_bench_results *m, dbo_erro
 {
     dbo_json_writer w;
     dbo_json_writer_init(&w, dbo_json_sink_file, file, 1);
-    dbo_json_open_object(&w);
+    dbo_json_open(&w, NULL, '{');
     if (m->has_handoff) {
-        dbo_json_member_double(&w, "handoff_ns", m->handoff.handoff_ns);
-        dbo_json_member_double(&w, "thread_handoff_ns", m->handoff.thread_handoff_ns);
+        dbo_json_put_double(&w, "handoff_ns", m->handoff.handoff_ns);
+        dbo_json_put_double(&w, "thread_handoff_ns", m->handoff.thread_handoff_ns);
     }
     if (m->has_sim)
         put_sim(&w, &m->sim);

@@ -91,26 +91,26 @@ static dbo_status make_buffers(dbo_eval_case *c, int32_t rows, dbo_attn_buffers 
 static void write_metadata(dbo_json_writer *out, const dbo_attn_metadata *m)
 {
     size_t rows = (size_t)m->num_rows;
-    dbo_json_open_object(out);
-    dbo_json_member_int32s(out, "query_start_loc", m->query_start_loc, rows + 1);
-    dbo_json_member_int32s(out, "query_start_loc_cpu", m->query_start_loc_cpu, rows + 1);
-    dbo_json_member_int32s(out, "seq_lens", m->seq_lens, rows);
-    dbo_json_member_int(out, "num_reqs", m->num_reqs);
-    dbo_json_member_int(out, "num_actual_tokens", m->num_actual_tokens);
-    dbo_json_member_int(out, "max_query_len", m->max_query_len);
-    dbo_json_member_int(out, "max_seq_len", m->max_seq_len);
-    dbo_json_member_array(out, "block_table_tensor");
+    dbo_json_open(out, "out", '{');
+    dbo_json_put_int32s(out, "query_start_loc", m->query_start_loc, rows + 1);
+    dbo_json_put_int32s(out, "query_start_loc_cpu", m->query_start_loc_cpu, rows + 1);
+    dbo_json_put_int32s(out, "seq_lens", m->seq_lens, rows);
+    dbo_json_put_int(out, "num_reqs", m->num_reqs);
+    dbo_json_put_int(out, "num_actual_tokens", m->num_actual_tokens);
+    dbo_json_put_int(out, "max_query_len", m->max_query_len);
+    dbo_json_put_int(out, "max_seq_len", m->max_seq_len);
+    dbo_json_open(out, "block_table_tensor", '[');
     for (size_t r = 0; r < rows; r++)
-        dbo_json_put_int32s(out, m->block_table + r * (size_t)m->block_table_columns,
+        dbo_json_put_int32s(out, NULL, m->block_table + r * (size_t)m->block_table_columns,
                             (size_t)m->block_table_columns);
     dbo_json_close(out);
-    dbo_json_member_array_line(out, "slot_mapping");
+    dbo_json_open_line(out, "slot_mapping", '[');
     for (int32_t i = 0; i < m->num_slots; i++)
-        dbo_json_put_int(out, m->slot_mapping[i]);
+        dbo_json_put_int(out, NULL, m->slot_mapping[i]);
     dbo_json_close(out);
-    dbo_json_member_int32s(out, "seq_lens_cpu_upper_bound", m->seq_lens_cpu_upper_bound, rows);
-    dbo_json_member_int32s(out, "seq_lens_cpu", m->seq_lens_cpu, rows);
-    dbo_json_member_int32s(out, "num_computed_tokens_cpu", m->num_computed_tokens_cpu, rows);
+    dbo_json_put_int32s(out, "seq_lens_cpu_upper_bound", m->seq_lens_cpu_upper_bound, rows);
+    dbo_json_put_int32s(out, "seq_lens_cpu", m->seq_lens_cpu, rows);
+    dbo_json_put_int32s(out, "num_computed_tokens_cpu", m->num_computed_tokens_cpu, rows);
     dbo_json_close(out);
 }
 
@@ -126,23 +126,19 @@ dbo_status dbo_eval_attn_split(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(read_totals(&in, &batch, err));
     DBO_TRY(read_slices(c, &slices, &count, err));
     DBO_TRY(make_buffers(c, batch.num_rows, &buffers, err));
-    dbo_json_open_object_line(c->out);
-    dbo_json_member_array(c->out, "per_slice");
+    dbo_json_open(c->out, "per_slice", '[');
     for (size_t i = 0; i < count; i++) {
         dbo_attn_metadata part;
         dbo_error refusal = {0};
         dbo_status status = dbo_attn_metadata_split(&batch, &slices[i], &buffers, &part, &refusal);
-        dbo_json_open_object_line(c->out);
-        dbo_json_member_bool(c->out, "ok", status == DBO_OK);
-        if (status == DBO_OK) {
-            dbo_json_key(c->out, "out");
+        dbo_json_open_line(c->out, NULL, '{');
+        dbo_json_put_bool(c->out, "ok", status == DBO_OK);
+        if (status == DBO_OK)
             write_metadata(c->out, &part);
-        } else {
-            dbo_json_member_string(c->out, "error", refusal.message);
-        }
+        else
+            dbo_json_put_string(c->out, "error", refusal.message);
         dbo_json_close(c->out);
     }
-    dbo_json_close(c->out);
     dbo_json_close(c->out);
     return DBO_OK;
 }

@@ -14,20 +14,20 @@
 static void write_range(dbo_json_writer *out, const char *key, int32_t start, int32_t stop)
 {
     const int32_t range[] = {start, stop};
-    dbo_json_member_int32s(out, key, range, 2);
+    dbo_json_put_int32s(out, key, range, 2);
 }
 
 static void write_slices(dbo_json_writer *out, const char *key, const dbo_ubatch_slice *slices,
                          int32_t count)
 {
-    dbo_json_member_array(out, key);
+    dbo_json_open(out, key, '[');
     for (int32_t i = 0; i < count; i++) {
         const dbo_ubatch_slice *slice = &slices[i];
-        dbo_json_open_object(out);
+        dbo_json_open(out, NULL, '{');
         write_range(out, "req", slice->req_start, slice->req_stop);
         write_range(out, "tok", slice->tok_start, slice->tok_stop);
-        dbo_json_member_int(out, "num_tokens", dbo_slice_num_tokens(slice));
-        dbo_json_member_bool(out, "is_empty", dbo_slice_is_empty(slice));
+        dbo_json_put_int(out, "num_tokens", dbo_slice_num_tokens(slice));
+        dbo_json_put_bool(out, "is_empty", dbo_slice_is_empty(slice));
         dbo_json_close(out);
     }
     dbo_json_close(out);
@@ -65,20 +65,16 @@ dbo_status dbo_eval_slices(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(dbo_eval_int_or_null(c->in, "split_point", 0, DBO_SPLIT_EVEN, &split, err));
     DBO_TRY(check_ubatch_count(c->in, ubatches, err));
     if (!should) {
-        dbo_json_open_object_line(c->out);
-        dbo_json_member_null(c->out, "slices");
-        dbo_json_member_null(c->out, "slices_padded");
-        dbo_json_close(c->out);
+        dbo_json_put_null(c->out, "slices");
+        dbo_json_put_null(c->out, "slices_padded");
         return DBO_OK;
     }
     dbo_ubatch_slice *slices = DBO_ARENA_ARRAY(c->arena, dbo_ubatch_slice, (size_t)ubatches + 1);
     DBO_TRY(dbo_need_memory(slices, "the slices of a case", err));
     DBO_TRY(dbo_slice_make(starts, reqs, padded, ubatches, split, slices, err));
-    dbo_json_open_object_line(c->out);
     write_slices(c->out, "slices", slices, ubatches);
     dbo_slice_pad(slices, ubatches, padded, reqs_padded);
     write_slices(c->out, "slices_padded", slices, ubatches);
-    dbo_json_close(c->out);
     return DBO_OK;
 }
 
@@ -102,23 +98,21 @@ dbo_status dbo_eval_split_seed(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(read_split_batch(c, &batch, err));
     DBO_TRY(dbo_eval_alloc(c, (int64_t)batch.num_reqs_padded + 1, &m.query_start_loc, err));
     DBO_TRY(dbo_eval_alloc(c, batch.num_reqs_padded, &m.seq_lens, err));
-    dbo_json_open_object_line(c->out);
-    dbo_json_member_array(c->out, "ubatches");
+    dbo_json_open(c->out, "ubatches", '[');
     for (int32_t i = 0; i < batch.num_ubatches; i++) {
         dbo_ubatch_metadata_split(&batch, i, &m);
         size_t rows = (size_t)(m.req_stop - m.req_start);
-        dbo_json_open_object_line(c->out);
+        dbo_json_open_line(c->out, NULL, '{');
         write_range(c->out, "token_range", m.tok_start, m.tok_stop);
         write_range(c->out, "request_range", m.req_start, m.req_stop);
-        dbo_json_member_int(c->out, "num_tokens", m.num_tokens);
-        dbo_json_member_int(c->out, "num_reqs", m.num_reqs);
-        dbo_json_member_int32s(c->out, "query_start_loc", m.query_start_loc, rows + 1);
-        dbo_json_member_int32s(c->out, "seq_lens", m.seq_lens, rows);
-        dbo_json_member_int(c->out, "max_query_len", m.max_query_len);
+        dbo_json_put_int(c->out, "num_tokens", m.num_tokens);
+        dbo_json_put_int(c->out, "num_reqs", m.num_reqs);
+        dbo_json_put_int32s(c->out, "query_start_loc", m.query_start_loc, rows + 1);
+        dbo_json_put_int32s(c->out, "seq_lens", m.seq_lens, rows);
+        dbo_json_put_int(c->out, "max_query_len", m.max_query_len);
         write_range(c->out, "slot_range", m.slot_start, m.slot_stop);
         dbo_json_close(c->out);
     }
-    dbo_json_close(c->out);
     dbo_json_close(c->out);
     return DBO_OK;
 }
@@ -164,9 +158,7 @@ dbo_status dbo_eval_veto(dbo_eval_case *c, dbo_error *err)
     dbo_status status = dbo_veto_allows(&batch, &scratch, &allow, err);
     dbo_veto_scratch_fini(&scratch);
     DBO_TRY(status);
-    dbo_json_open_object_line(c->out);
-    dbo_json_member_bool(c->out, "allow", allow);
-    dbo_json_close(c->out);
+    dbo_json_put_bool(c->out, "allow", allow);
     return DBO_OK;
 }
 
@@ -179,9 +171,7 @@ dbo_status dbo_eval_uniform_decode(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(dbo_eval_int(c->in, "num_tokens", 0, &tokens, err));
     DBO_TRY(dbo_eval_int(c->in, "num_reqs", 0, &reqs, err));
     DBO_TRY(dbo_eval_tristate(c->in, "force", &forced, err));
-    dbo_json_open_object_line(c->out);
-    dbo_json_member_bool(c->out, "result",
-                         dbo_is_uniform_decode(longest, query, tokens, reqs, forced));
-    dbo_json_close(c->out);
+    dbo_json_put_bool(c->out, "result",
+                      dbo_is_uniform_decode(longest, query, tokens, reqs, forced));
     return DBO_OK;
 }

@@ -1,23 +1,23 @@
 /* eval_impl.h: the functions behind the kinds of `dbo eval`; for app/eval alone.
  *
- * A kind reads its case, computes, and writes one JSON object to case->out. It must
- * have finished all that can fail before it writes: when it fails, the driver writes the error in
- * its place. Memory comes from case->arena, which is reset after each case. A new kind is a
- * function, a row of the table, and its lists and keys in tests/golden/README.md:
+ * A kind reads its case, computes, and writes the members of one JSON object to case->out, which
+ * the driver opens and closes. It must have finished all that can fail before it writes: when it
+ * fails, the driver writes the error in their place. Memory comes from case->arena, which is reset
+ * after each case. A new kind is a function, a row of the table, and its lists and keys in
+ * tests/golden/README.md:
  *
  *     dbo_status dbo_eval_half(dbo_eval_case *c, dbo_error *err)
  *     {
  *         int32_t whole;
  *         DBO_TRY(dbo_eval_int(c->in, "whole", 0, &whole, err));
- *         dbo_json_open_object_line(c->out);
- *         dbo_json_member_int(c->out, "result", whole / 2);
- *         dbo_json_close(c->out);
+ *         dbo_json_put_int(c->out, "result", whole / 2);
  *         return DBO_OK;
  *     }
  */
 #ifndef DBO_APP_EVAL_IMPL_H
 #define DBO_APP_EVAL_IMPL_H
 
+#include "app/eval/eval.h"
 #include "core/base/arena.h"
 #include "core/decide/config.h"
 #include "core/turn/context.h"
@@ -33,20 +33,9 @@ typedef struct dbo_eval_case {
 
 typedef dbo_status (*dbo_eval_fn)(dbo_eval_case *c, dbo_error *err);
 
-/* eval_batch.c */
-dbo_status dbo_eval_slices(dbo_eval_case *c, dbo_error *err);
-dbo_status dbo_eval_split_seed(dbo_eval_case *c, dbo_error *err);
-dbo_status dbo_eval_veto(dbo_eval_case *c, dbo_error *err);
-dbo_status dbo_eval_uniform_decode(dbo_eval_case *c, dbo_error *err);
-/* eval_attn.c */
-dbo_status dbo_eval_attn_split(dbo_eval_case *c, dbo_error *err);
-/* eval_vote.c */
-dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err);
-dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err);
-dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err);
-dbo_status dbo_eval_last_ubatch_empty(dbo_eval_case *c, dbo_error *err);
-/* eval_pingpong.c */
-dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err);
+#define DBO_EVAL_DECLARE(name, list, run) dbo_status run(dbo_eval_case *c, dbo_error *err);
+DBO_EVAL_KIND_MAP(DBO_EVAL_DECLARE)
+#undef DBO_EVAL_DECLARE
 
 /* --- reading, eval_read.c ------------------------------------------------------------------ */
 

@@ -7,6 +7,7 @@
  * event is named by its number in the program, which says its ubatch and its role.
  */
 #include "app/eval/eval_impl.h"
+#include "core/base/vec.h"
 #include "core/program/builders.h"
 #include "core/rank/rank.h"
 #include "core/seam/null_machine.h"
@@ -28,9 +29,7 @@ typedef struct machine {
     dbo_null_machine null; /* first: its slots and those here get the same self */
     dbo_device_ops device;
     dbo_a2a_ops a2a;
-    dbo_arena *arena;
-    entry *entries;
-    size_t count, capacity;
+    DBO_VEC(entry) log;
     bool out_of_memory;
     entry lost; /* what is added then */
     dbo_rank rank;
@@ -50,18 +49,9 @@ typedef struct pingpong {
 
 static entry *add(machine *m, const char *op, const char *stream)
 {
-    if (m->count == m->capacity) {
-        size_t larger = m->capacity > 0 ? 2 * m->capacity : 256;
-        entry *grown = DBO_ARENA_ARRAY(m->arena, entry, larger);
-        m->out_of_memory = m->out_of_memory || grown == NULL;
-        if (m->out_of_memory)
-            return &m->lost;
-        if (m->count > 0)
-            memcpy(grown, m->entries, m->count * sizeof *grown);
-        m->entries = grown;
-        m->capacity = larger;
-    }
-    entry *e = &m->entries[m->count++];
+    entry *e = DBO_VEC_ADD(&m->log);
+    m->out_of_memory = m->out_of_memory || !e;
+    e = e ? e : &m->lost;
     *e = (entry){
         .op = op, .stream = stream, .ubatch = m->holder, .owner = NO_NUMBER, .layer = NO_NUMBER};
     return e;
@@ -105,7 +95,7 @@ static void add_device_event(machine *m, const char *op, dbo_stream stream, dbo_
 
 static int64_t now_ns(void *self)
 {
-    return (int64_t)((machine *)self)->count;
+    return ((machine *)self)->log.count;
 }
 
 static dbo_status event_create(void *self, dbo_event *out)
@@ -295,7 +285,7 @@ static dbo_status read_case(const dbo_json_value *in, pingpong *p, dbo_error *er
                                  &p->num_ubatches, err));
     DBO_TRY(dbo_json_need_uint32(in, "layers", 0, DBO_MAX_LAYERS, &p->layers, err));
     DBO_TRY(dbo_json_need_bool(in, "shared_experts", &p->shared_experts, err));
-    DBO_TRY(dbo_json_opt_bool(in, "rocm", &p->rocm, err));
+    DBO_TRY(DBO_JSON_OPT(bool, in, "rocm", &p->rocm, err));
     if (!p->split)
         p->num_ubatches = 1;
     return DBO_OK;
@@ -303,20 +293,20 @@ static dbo_status read_case(const dbo_json_value *in, pingpong *p, dbo_error *er
 
 static void write_entry(dbo_json_writer *out, const entry *e)
 {
-    dbo_json_open_object_line(out);
-    dbo_json_member_int(out, "ubatch", e->ubatch);
-    dbo_json_member_string(out, "op", e->op);
+    dbo_json_open_line(out, NULL, '{');
+    dbo_json_put_int(out, "ubatch", e->ubatch);
+    dbo_json_put_string(out, "op", e->op);
     if (e->stream != NULL)
-        dbo_json_member_string(out, "stream", e->stream);
+        dbo_json_put_string(out, "stream", e->stream);
     if (e->event != NULL) {
         char name[32];
         snprintf(name, sizeof name, "%s_%d", e->event, e->event_of);
-        dbo_json_member_string(out, "event", name);
+        dbo_json_put_string(out, "event", name);
     }
     if (e->owner != NO_NUMBER)
-        dbo_json_member_int(out, "owner", e->owner);
+        dbo_json_put_int(out, "owner", e->owner);
     if (e->layer != NO_NUMBER)
-        dbo_json_member_int(out, "layer", e->layer);
+        dbo_json_put_int(out, "layer", e->layer);
     dbo_json_close(out);
 }
 
@@ -326,18 +316,18 @@ dbo_status dbo_eval_pingpong(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(read_case(c->in, &p, err));
     machine *m = DBO_ARENA_ARRAY(c->arena, machine, 1);
     DBO_TRY(dbo_need_memory(m, "a case", err));
-    *m = (machine){.arena = c->arena, .low_latency = p.low_latency};
+    *m = (machine){.low_latency = p.low_latency};
     dbo_context *self = dbo_context_adopt(c->executor, err);
     if (self == NULL)
         return DBO_NO_MEMORY;
     dbo_status status = run(&p, c->executor, m, err);
     dbo_context_destroy(self);
-    DBO_TRY(status);
-    dbo_json_open_object(c->out);
-    dbo_json_member_array(c->out, "log");
-    for (size_t i = 0; i < m->count; i++)
-        write_entry(c->out, &m->entries[i]);
-    dbo_json_close(c->out);
-    dbo_json_close(c->out);
-    return DBO_OK;
+    if (status == DBO_OK) {
+        dbo_json_open(c->out, "log", '[');
+        for (uint32_t i = 0; i < m->log.count; i++)
+            write_entry(c->out, &m->log.items[i]);
+        dbo_json_close(c->out);
+    }
+    DBO_VEC_FINI(&m->log);
+    return status;
 }

@@ -88,9 +88,9 @@ static dbo_status fill_matrix(eval_vote *vote, dbo_error *err)
 
 static void write_reduced(dbo_json_writer *out, const eval_vote *vote)
 {
-    dbo_json_member_array(out, "reduced");
+    dbo_json_open(out, "reduced", '[');
     for (int32_t row = 0; row < vote->rows; row++)
-        dbo_json_put_int32s(out, vote->matrix + (ptrdiff_t)row * vote->num_ranks,
+        dbo_json_put_int32s(out, NULL, vote->matrix + (ptrdiff_t)row * vote->num_ranks,
                             (size_t)vote->num_ranks);
     dbo_json_close(out);
 }
@@ -100,10 +100,10 @@ static void write_reduced(dbo_json_writer *out, const eval_vote *vote)
 static void write_v1_result(dbo_json_writer *out, bool should, const int32_t *across,
                             int32_t num_ranks, dbo_graph_mode mode)
 {
-    dbo_json_open_object(out);
-    dbo_json_member_bool(out, "should_ubatch", should);
-    dbo_json_member_int32s(out, "num_tokens_across_dp", across, (size_t)num_ranks);
-    dbo_json_member_int(out, "synced_cudagraph_mode", mode);
+    dbo_json_open(out, NULL, '{');
+    dbo_json_put_bool(out, "should_ubatch", should);
+    dbo_json_put_int32s(out, "num_tokens_across_dp", across, (size_t)num_ranks);
+    dbo_json_put_int(out, "synced_cudagraph_mode", mode);
     dbo_json_close(out);
 }
 
@@ -119,12 +119,11 @@ dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err)
         return dbo_json_fail(err, &vote.ranks, NULL, "has %d elements, dp_size is %d",
                              vote.num_ranks, dp_size);
     DBO_TRY(fill_matrix(&vote, err));
-    dbo_json_open_object_line(c->out);
     if (vote.num_ranks == 1)
-        dbo_json_member_null(c->out, "reduced");
+        dbo_json_put_null(c->out, "reduced");
     else
         write_reduced(c->out, &vote);
-    dbo_json_member_array(c->out, "result");
+    dbo_json_open(c->out, "result", '[');
     if (vote.num_ranks == 1)
         write_v1_result(c->out, false, NULL, 0, vote.only);
     for (int32_t r = 0; r < vote.num_ranks && vote.num_ranks > 1; r++) {
@@ -134,7 +133,6 @@ dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err)
                         result.graph_mode);
     }
     dbo_json_close(c->out);
-    dbo_json_close(c->out);
     return DBO_OK;
 }
 
@@ -143,17 +141,17 @@ dbo_status dbo_eval_vote(dbo_eval_case *c, dbo_error *err)
 static void write_seed_result(dbo_json_writer *out, const dbo_vote_result *result,
                               const eval_vote *vote)
 {
-    dbo_json_open_object(out);
-    dbo_json_member_bool(out, "should_ubatch", result->should_ubatch);
-    dbo_json_member_string(out, "reason", dbo_vote_reason_name(result->reason));
-    dbo_json_member_int32s(out, "num_tokens_across_dp", vote->across, (size_t)vote->num_ranks);
-    dbo_json_member_int(out, "cudagraph_mode", result->graph_mode);
-    dbo_json_member_int(out, "num_tokens_padded", result->num_tokens_padded);
+    dbo_json_open(out, NULL, '{');
+    dbo_json_put_bool(out, "should_ubatch", result->should_ubatch);
+    dbo_json_put_string(out, "reason", dbo_vote_reason_name(result->reason));
+    dbo_json_put_int32s(out, "num_tokens_across_dp", vote->across, (size_t)vote->num_ranks);
+    dbo_json_put_int(out, "cudagraph_mode", result->graph_mode);
+    dbo_json_put_int(out, "num_tokens_padded", result->num_tokens_padded);
     if (result->uniform_token_count == 0)
-        dbo_json_member_null(out, "uniform_token_count");
+        dbo_json_put_null(out, "uniform_token_count");
     else
-        dbo_json_member_int(out, "uniform_token_count", result->uniform_token_count);
-    dbo_json_member_bool(out, "allow_skip_drafts", result->allow_skip_drafts);
+        dbo_json_put_int(out, "uniform_token_count", result->uniform_token_count);
+    dbo_json_put_bool(out, "allow_skip_drafts", result->allow_skip_drafts);
     dbo_json_close(out);
 }
 
@@ -167,15 +165,13 @@ dbo_status dbo_eval_vote_seed(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(dbo_json_need_bool(c->in, "capturable", &vote.rules.capturable, err));
     DBO_TRY(read_ranks(c, &vote, err));
     DBO_TRY(fill_matrix(&vote, err));
-    dbo_json_open_object_line(c->out);
     write_reduced(c->out, &vote);
-    dbo_json_member_array(c->out, "result");
+    dbo_json_open(c->out, "result", '[');
     for (int32_t r = 0; r < vote.num_ranks; r++) {
         dbo_vote_result result;
         dbo_vote_decide(&vote.rules, vote.matrix, vote.num_ranks, r, vote.across, &result);
         write_seed_result(c->out, &result, &vote);
     }
-    dbo_json_close(c->out);
     dbo_json_close(c->out);
     return DBO_OK;
 }
@@ -197,14 +193,12 @@ dbo_status dbo_eval_thresholds(dbo_eval_case *c, dbo_error *err)
                                  &config.dbo_prefill_token_threshold, err));
     DBO_TRY(dbo_json_need_bool(c->in, "uniform_decode", &uniform, err));
     DBO_TRY(dbo_eval_int(c->in, "num_tokens", 0, &tokens, err));
-    dbo_json_open_object_line(c->out);
     dbo_vote_rules_from_config(&rules, &config, false, false);
-    dbo_json_member_bool(c->out, "use_ubatching", dbo_config_use_ubatching(&config));
-    dbo_json_member_int(c->out, "num_ubatches", dbo_config_num_ubatches(&config));
-    dbo_json_member_bool(c->out, "result",
-                         dbo_config_use_ubatching(&config) &&
-                             dbo_vote_reaches_threshold(&rules, tokens, uniform));
-    dbo_json_close(c->out);
+    dbo_json_put_bool(c->out, "use_ubatching", dbo_config_use_ubatching(&config));
+    dbo_json_put_int(c->out, "num_ubatches", dbo_config_num_ubatches(&config));
+    dbo_json_put_bool(c->out, "result",
+                      dbo_config_use_ubatching(&config) &&
+                          dbo_vote_reaches_threshold(&rules, tokens, uniform));
     return DBO_OK;
 }
 
@@ -214,8 +208,6 @@ dbo_status dbo_eval_last_ubatch_empty(dbo_eval_case *c, dbo_error *err)
     DBO_TRY(dbo_eval_int(c->in, "orig", 0, &original, err));
     DBO_TRY(dbo_eval_int(c->in, "padded", 0, &padded, err));
     DBO_TRY(dbo_eval_int(c->in, "num_ubatches", 1, &ubatches, err));
-    dbo_json_open_object_line(c->out);
-    dbo_json_member_bool(c->out, "result", dbo_is_last_ubatch_empty(original, padded, ubatches));
-    dbo_json_close(c->out);
+    dbo_json_put_bool(c->out, "result", dbo_is_last_ubatch_empty(original, padded, ubatches));
     return DBO_OK;
 }

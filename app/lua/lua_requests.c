@@ -58,8 +58,8 @@ static dbo_status push_request(lua_State *L, const dbo_json_value *root, int64_t
     dbo_json_value id = dbo_json_get(root, "id");
     DBO_TRY(dbo_json_check_keys(root, keys, sizeof keys / sizeof keys[0], err));
     DBO_TRY(read_input_len(root, &input_len, err));
-    DBO_TRY(dbo_json_opt_int(root, "max_new", 0, DBO_WORKLOAD_MAX_TOKENS, &max_new, err));
-    DBO_TRY(dbo_json_opt_int(root, "arrival_step", 0, MAX_STEPS, &arrival_step, err));
+    DBO_TRY(DBO_JSON_OPT(int, root, "max_new", 0, DBO_WORKLOAD_MAX_TOKENS, &max_new, err));
+    DBO_TRY(DBO_JSON_OPT(int, root, "arrival_step", 0, MAX_STEPS, &arrival_step, err));
     if (!dbo_json_is_null(&id) && dbo_json_type_of(&id) != DBO_JSON_INT)
         DBO_TRY(dbo_json_expect(&id, DBO_JSON_STRING, err));
     lua_createtable(L, 0, 4);

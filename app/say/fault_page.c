@@ -179,9 +179,9 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
 static void put_list(dbo_json_writer *out, const char *key, const char *list)
 {
     char item[64];
-    dbo_json_member_array_line(out, key);
+    dbo_json_open_line(out, key, '[');
     for (size_t i = 0; item_of(list, i, item, sizeof item); i++)
-        dbo_json_put_string(out, item);
+        dbo_json_put_string(out, NULL, item);
     dbo_json_close(out);
 }
 
@@ -189,11 +189,11 @@ static void put_parameters(dbo_json_writer *out, dbo_fault_id id)
 {
     const char *name;
     uint32_t value;
-    dbo_json_member_array_line(out, "parameters");
+    dbo_json_open_line(out, "parameters", '[');
     for (uint32_t i = 0; dbo_fault_parameter(id, i, &name, &value); i++) {
-        dbo_json_open_object(out);
-        dbo_json_member_string(out, "name", name);
-        dbo_json_member_int(out, "default", value);
+        dbo_json_open(out, NULL, '{');
+        dbo_json_put_string(out, "name", name);
+        dbo_json_put_int(out, "default", value);
         dbo_json_close(out);
     }
     dbo_json_close(out);
@@ -202,8 +202,8 @@ static void put_parameters(dbo_json_writer *out, dbo_fault_id id)
 void dbo_fault_list_json(dbo_json_writer *out)
 {
     dbo_strbuf outcome = {0};
-    dbo_json_open_object(out);
-    dbo_json_member_array(out, "faults");
+    dbo_json_open(out, NULL, '{');
+    dbo_json_open(out, "faults", '[');
     for (int id = 0; id < DBO_FAULT_COUNT; id++) {
         char scene[PATH_MAX];
         const dbo_fault_info info = dbo_fault_describe((dbo_fault_id)id);
@@ -211,12 +211,12 @@ void dbo_fault_list_json(dbo_json_writer *out)
         bool is_there = dbo_fault_scene(info.name, scene, sizeof scene, NULL) == DBO_OK;
         dbo_strbuf_clear(&outcome);
         dbo_fault_outcome_text(info.outcome, &outcome);
-        dbo_json_open_object(out);
-        dbo_json_member_string(out, "name", info.name);
+        dbo_json_open(out, NULL, '{');
+        dbo_json_put_string(out, "name", info.name);
         put_list(out, "outcome", dbo_strbuf_text(&outcome));
-        dbo_json_member_string(out, "what", text.what);
+        dbo_json_put_string(out, "what", text.what);
         put_parameters(out, (dbo_fault_id)id);
-        dbo_json_member_string(out, "scene", is_there ? scene : NULL);
+        dbo_json_put_string(out, "scene", is_there ? scene : NULL);
         put_list(out, "reports", text.reports);
         dbo_json_close(out);
     }

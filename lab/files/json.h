@@ -122,16 +122,10 @@ dbo_status dbo_json_need_word(const dbo_json_value *object, const char *key, con
 bool dbo_json_has(const dbo_json_value *object, const char *key); /* there, and not null */
 dbo_status dbo_json_opt(const dbo_json_value *object, const char *key, dbo_json_type type,
                         dbo_json_value *out, dbo_error *err); /* *out is absent then */
-dbo_status dbo_json_opt_bool(const dbo_json_value *object, const char *key, bool *out,
-                             dbo_error *err);
-dbo_status dbo_json_opt_int(const dbo_json_value *object, const char *key, int64_t min, int64_t max,
-                            int64_t *out, dbo_error *err);
-dbo_status dbo_json_opt_uint32(const dbo_json_value *object, const char *key, uint32_t min,
-                               uint32_t max, uint32_t *out, dbo_error *err);
-dbo_status dbo_json_opt_double(const dbo_json_value *object, const char *key, double min,
-                               double max, double *out, dbo_error *err);
-dbo_status dbo_json_opt_string(const dbo_json_value *object, const char *key, const char **out,
-                               dbo_error *err);
+/* What dbo_json_need_TYPE reads; left as it is where the member is not there:
+ * DBO_TRY(DBO_JSON_OPT(bool, root, "rocm", &rocm, err)); */
+#define DBO_JSON_OPT(type, object, key, ...) \
+    (dbo_json_has(object, key) ? dbo_json_need_##type(object, key, __VA_ARGS__) : DBO_OK)
 
 /* Every element of an array into out (count of them), each an integer within [min, max]. */
 dbo_status dbo_json_int32s(const dbo_json_value *array, int32_t min, int32_t max, int32_t *out,

@@ -219,38 +219,6 @@ dbo_status dbo_json_opt(const dbo_json_value *object, const char *key, dbo_json_
     return dbo_json_has(object, key) ? dbo_json_need(object, key, type, out, err) : DBO_OK;
 }
 
-dbo_status dbo_json_opt_bool(const dbo_json_value *object, const char *key, bool *out,
-                             dbo_error *err)
-{
-    return dbo_json_has(object, key) ? dbo_json_need_bool(object, key, out, err) : DBO_OK;
-}
-
-dbo_status dbo_json_opt_int(const dbo_json_value *object, const char *key, int64_t min, int64_t max,
-                            int64_t *out, dbo_error *err)
-{
-    return dbo_json_has(object, key) ? dbo_json_need_int(object, key, min, max, out, err) : DBO_OK;
-}
-
-dbo_status dbo_json_opt_uint32(const dbo_json_value *object, const char *key, uint32_t min,
-                               uint32_t max, uint32_t *out, dbo_error *err)
-{
-    return dbo_json_has(object, key) ? dbo_json_need_uint32(object, key, min, max, out, err)
-                                     : DBO_OK;
-}
-
-dbo_status dbo_json_opt_double(const dbo_json_value *object, const char *key, double min,
-                               double max, double *out, dbo_error *err)
-{
-    return dbo_json_has(object, key) ? dbo_json_need_double(object, key, min, max, out, err)
-                                     : DBO_OK;
-}
-
-dbo_status dbo_json_opt_string(const dbo_json_value *object, const char *key, const char **out,
-                               dbo_error *err)
-{
-    return dbo_json_has(object, key) ? dbo_json_need_string(object, key, out, err) : DBO_OK;
-}
-
 /* ---- arrays and keys ---- */
 
 dbo_status dbo_json_int32s(const dbo_json_value *array, int32_t min, int32_t max, int32_t *out,

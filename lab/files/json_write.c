@@ -63,25 +63,28 @@ static void separate(dbo_json_writer *w, dbo_json_level *level)
     level->has_items = true;
 }
 
+static void put_quoted(dbo_json_writer *w, const char *bytes, size_t length);
+
 /* Everything that must come before a value; false when the value must not be written. */
-static bool begin_value(dbo_json_writer *w)
+static bool begin_value(dbo_json_writer *w, const char *key)
 {
+    dbo_json_level *level = w->depth > 0 ? &w->levels[w->depth - 1] : NULL;
+    bool in_object = level && level->close == '}';
+    if (w->depth == 0 && w->done)
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a second JSON value after the root");
+    else if (in_object && !key)
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON value without a key");
+    else if (key && !in_object)
+        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON key where none belongs");
+    w->done = true;
     if (w->status != DBO_OK)
         return false;
-    if (w->depth == 0) {
-        if (w->done)
-            dbo_json_writer_fail(w, DBO_INTERNAL, "a second JSON value after the root");
-        w->done = true;
-        return w->status == DBO_OK;
-    }
-    dbo_json_level *level = &w->levels[w->depth - 1];
-    if (level->close == ']') {
+    if (level)
         separate(w, level);
-    } else if (!level->has_key) {
-        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON value without a key");
-        return false;
+    if (key) {
+        put_quoted(w, key, strlen(key));
+        put_bytes(w, ": ", 2);
     }
-    level->has_key = false;
     return true;
 }
 
@@ -93,7 +96,6 @@ void dbo_json_writer_init(dbo_json_writer *w, dbo_json_sink sink, void *sink_sel
     w->depth = 0;
     w->done = false;
     w->status = DBO_OK;
-    w->problem = NULL;
     w->used = 0;
 }
 
@@ -110,9 +112,9 @@ dbo_status dbo_json_writer_finish(dbo_json_writer *w, dbo_error *err)
     return DBO_OK;
 }
 
-static void open_container(dbo_json_writer *w, char open, char close, bool on_line)
+static void open_container(dbo_json_writer *w, const char *key, char open, bool on_line)
 {
-    if (!begin_value(w))
+    if (!begin_value(w, key))
         return;
     if (w->depth == DBO_JSON_WRITE_DEPTH) {
         dbo_json_writer_fail(w, DBO_LIMIT,
@@ -120,33 +122,24 @@ static void open_container(dbo_json_writer *w, char open, char close, bool on_li
         return;
     }
     bool outer_on_line = w->depth > 0 && w->levels[w->depth - 1].on_line;
-    w->levels[w->depth++] = (dbo_json_level){.close = close, .on_line = on_line || outer_on_line};
+    w->levels[w->depth++] =
+        (dbo_json_level){.close = open == '{' ? '}' : ']', .on_line = on_line || outer_on_line};
     put_char(w, open);
 }
 
-void dbo_json_open_object(dbo_json_writer *w)
+void dbo_json_open(dbo_json_writer *w, const char *key, char open)
 {
-    open_container(w, '{', '}', false);
+    open_container(w, key, open, false);
 }
 
-void dbo_json_open_array(dbo_json_writer *w)
+void dbo_json_open_line(dbo_json_writer *w, const char *key, char open)
 {
-    open_container(w, '[', ']', false);
-}
-
-void dbo_json_open_object_line(dbo_json_writer *w)
-{
-    open_container(w, '{', '}', true);
-}
-
-void dbo_json_open_array_line(dbo_json_writer *w)
-{
-    open_container(w, '[', ']', true);
+    open_container(w, key, open, true);
 }
 
 void dbo_json_close(dbo_json_writer *w)
 {
-    if (w->depth == 0 || w->levels[w->depth - 1].has_key) {
+    if (w->depth == 0) {
         dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON container is closed out of order");
         return;
     }
@@ -213,43 +206,29 @@ static void put_quoted(dbo_json_writer *w, const char *bytes, size_t length)
     put_char(w, '"');
 }
 
-void dbo_json_key(dbo_json_writer *w, const char *key)
-{
-    if (w->status != DBO_OK)
-        return;
-    if (w->depth == 0 || w->levels[w->depth - 1].close != '}' || w->levels[w->depth - 1].has_key) {
-        dbo_json_writer_fail(w, DBO_INTERNAL, "a JSON key where none belongs");
-        return;
-    }
-    separate(w, &w->levels[w->depth - 1]);
-    put_quoted(w, key, strlen(key));
-    put_bytes(w, ": ", 2);
-    w->levels[w->depth - 1].has_key = true;
-}
-
 /* --- values ------------------------------------------------------------------------------- */
 
-static void put_plain(dbo_json_writer *w, const char *text)
+static void put_plain(dbo_json_writer *w, const char *key, const char *text)
 {
-    if (begin_value(w))
+    if (begin_value(w, key))
         put_bytes(w, text, strlen(text));
 }
 
-void dbo_json_put_null(dbo_json_writer *w)
+void dbo_json_put_null(dbo_json_writer *w, const char *key)
 {
-    put_plain(w, "null");
+    put_plain(w, key, "null");
 }
 
-void dbo_json_put_bool(dbo_json_writer *w, bool value)
+void dbo_json_put_bool(dbo_json_writer *w, const char *key, bool value)
 {
-    put_plain(w, value ? "true" : "false");
+    put_plain(w, key, value ? "true" : "false");
 }
 
-void dbo_json_put_int(dbo_json_writer *w, int64_t value)
+void dbo_json_put_int(dbo_json_writer *w, const char *key, int64_t value)
 {
     char text[24];
     (void)snprintf(text, sizeof text, "%lld", (long long)value);
-    put_plain(w, text);
+    put_plain(w, key, text);
 }
 
 /* The decimal point of the locale, of one or more bytes, becomes a full stop. */
@@ -269,10 +248,10 @@ static void use_full_stop(char *text)
     *to = '\0';
 }
 
-void dbo_json_put_double(dbo_json_writer *w, double value)
+void dbo_json_put_double(dbo_json_writer *w, const char *key, double value)
 {
     if (!isfinite(value)) {
-        dbo_json_put_null(w);
+        dbo_json_put_null(w, key);
         return;
     }
     char text[48];
@@ -285,76 +264,27 @@ void dbo_json_put_double(dbo_json_writer *w, double value)
     use_full_stop(text);
     if (strpbrk(text, ".e") == NULL)
         (void)memcpy(text + strlen(text), ".0", 3);
-    put_plain(w, text);
+    put_plain(w, key, text);
 }
 
-void dbo_json_put_string(dbo_json_writer *w, const char *value)
+void dbo_json_put_string(dbo_json_writer *w, const char *key, const char *value)
 {
     if (value == NULL)
-        dbo_json_put_null(w);
-    else if (begin_value(w))
+        dbo_json_put_null(w, key);
+    else if (begin_value(w, key))
         put_quoted(w, value, strlen(value));
 }
 
-void dbo_json_member_null(dbo_json_writer *w, const char *key)
-{
-    dbo_json_key(w, key);
-    dbo_json_put_null(w);
-}
-
-void dbo_json_member_bool(dbo_json_writer *w, const char *key, bool value)
-{
-    dbo_json_key(w, key);
-    dbo_json_put_bool(w, value);
-}
-
-void dbo_json_member_int(dbo_json_writer *w, const char *key, int64_t value)
-{
-    dbo_json_key(w, key);
-    dbo_json_put_int(w, value);
-}
-
-void dbo_json_member_double(dbo_json_writer *w, const char *key, double value)
-{
-    dbo_json_key(w, key);
-    dbo_json_put_double(w, value);
-}
-
-void dbo_json_member_string(dbo_json_writer *w, const char *key, const char *value)
-{
-    dbo_json_key(w, key);
-    dbo_json_put_string(w, value);
-}
-
-void dbo_json_member_array(dbo_json_writer *w, const char *key)
-{
-    dbo_json_key(w, key);
-    dbo_json_open_array(w);
-}
-
-void dbo_json_member_array_line(dbo_json_writer *w, const char *key)
-{
-    dbo_json_key(w, key);
-    dbo_json_open_array_line(w);
-}
-
-void dbo_json_put_int32s(dbo_json_writer *w, const int32_t *values, size_t count)
+void dbo_json_put_int32s(dbo_json_writer *w, const char *key, const int32_t *values, size_t count)
 {
     if (values == NULL) {
-        dbo_json_put_null(w);
+        dbo_json_put_null(w, key);
         return;
     }
-    dbo_json_open_array_line(w);
+    dbo_json_open_line(w, key, '[');
     for (size_t i = 0; i < count; i++)
-        dbo_json_put_int(w, values[i]);
+        dbo_json_put_int(w, NULL, values[i]);
     dbo_json_close(w);
-}
-
-void dbo_json_member_int32s(dbo_json_writer *w, const char *key, const int32_t *values,
-                            size_t count)
-{
-    dbo_json_key(w, key);
-    dbo_json_put_int32s(w, values, count);
 }
 
 /* --- sinks -------------------------------------------------------------------------------- */

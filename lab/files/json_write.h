@@ -11,9 +11,8 @@
  *
  *     dbo_json_writer w;
  *     dbo_json_writer_init(&w, dbo_json_sink_file, stdout, 1);
- *     dbo_json_open_object(&w);
- *     dbo_json_key(&w, "layer_us");
- *     dbo_json_put_double(&w, 350.0);
+ *     dbo_json_open(&w, NULL, '{');
+ *     dbo_json_put_double(&w, "layer_us", 350.0);
  *     dbo_json_close(&w);
  *     DBO_TRY(dbo_json_writer_finish(&w, err));
  *
@@ -42,7 +41,6 @@ typedef struct dbo_json_level {
     char close;     /* '}' or ']' */
     bool on_line;   /* members stay on one line */
     bool has_items; /* something was written */
-    bool has_key;   /* a key waits for its value */
 } dbo_json_level;
 
 typedef struct dbo_json_writer {
@@ -69,33 +67,18 @@ dbo_status dbo_json_writer_finish(dbo_json_writer *w, dbo_error *err);
  * `problem` is borrowed. */
 void dbo_json_writer_fail(dbo_json_writer *w, dbo_status status, const char *problem);
 
-void dbo_json_open_object(dbo_json_writer *w);
-void dbo_json_open_array(dbo_json_writer *w);
-void dbo_json_open_object_line(dbo_json_writer *w);
-void dbo_json_open_array_line(dbo_json_writer *w);
+/* `key` is a member's of an object; NULL in an array, and of the root. `open` is '{' or '['. */
+void dbo_json_open(dbo_json_writer *w, const char *key, char open);
+void dbo_json_open_line(dbo_json_writer *w, const char *key, char open);
 void dbo_json_close(dbo_json_writer *w); /* the innermost open object or array */
 
-void dbo_json_key(dbo_json_writer *w, const char *key);
-
-void dbo_json_put_null(dbo_json_writer *w);
-void dbo_json_put_bool(dbo_json_writer *w, bool value);
-void dbo_json_put_int(dbo_json_writer *w, int64_t value);
-void dbo_json_put_double(dbo_json_writer *w, double value);
-void dbo_json_put_string(dbo_json_writer *w, const char *value); /* NULL prints null */
-
-/* Key and value in one call. */
-void dbo_json_member_null(dbo_json_writer *w, const char *key);
-void dbo_json_member_bool(dbo_json_writer *w, const char *key, bool value);
-void dbo_json_member_int(dbo_json_writer *w, const char *key, int64_t value);
-void dbo_json_member_double(dbo_json_writer *w, const char *key, double value);
-void dbo_json_member_string(dbo_json_writer *w, const char *key, const char *value);
-
-void dbo_json_member_array(dbo_json_writer *w, const char *key); /* opens it */
-void dbo_json_member_array_line(dbo_json_writer *w, const char *key);
-
-/* Whole arrays on one line; values NULL prints null. */
-void dbo_json_member_int32s(dbo_json_writer *w, const char *key, const int32_t *values,
-                            size_t count);
-void dbo_json_put_int32s(dbo_json_writer *w, const int32_t *values, size_t count);
+void dbo_json_put_null(dbo_json_writer *w, const char *key);
+void dbo_json_put_bool(dbo_json_writer *w, const char *key, bool value);
+void dbo_json_put_int(dbo_json_writer *w, const char *key, int64_t value);
+void dbo_json_put_double(dbo_json_writer *w, const char *key, double value);
+/* NULL prints null. */
+void dbo_json_put_string(dbo_json_writer *w, const char *key, const char *value);
+/* A whole array on one line; values NULL prints null. */
+void dbo_json_put_int32s(dbo_json_writer *w, const char *key, const int32_t *values, size_t count);
 
 #endif

@@ -215,7 +215,7 @@ static dbo_status read_io(reader *r, const dbo_json_value *instr, dbo_op_io *io,
 static dbo_status read_ns(const dbo_json_value *instr, int64_t *out, dbo_error *err)
 {
     double us = 0;
-    DBO_TRY(dbo_json_opt_double(instr, "us", 0, MAX_US, &us, err));
+    DBO_TRY(DBO_JSON_OPT(double, instr, "us", 0, MAX_US, &us, err));
     *out = (int64_t)(us * 1000 + 0.5);
     return DBO_OK;
 }
@@ -227,14 +227,14 @@ static dbo_status read_op(reader *r, uint32_t ubatch, const dbo_json_value *inst
     dbo_op_io io;
     const char *name = NULL, *word = NULL;
     dbo_op_cost cost = {0};
-    DBO_TRY(dbo_json_opt_string(instr, "kind", &word, err));
+    DBO_TRY(DBO_JSON_OPT(string, instr, "kind", &word, err));
     if (word)
         kind = dbo_op_kind_of_name(word);
     if (kind >= DBO_KIND_COUNT)
         return dbo_json_need_word(instr, "kind", "kind of op", r->kinds, DBO_KIND_COUNT, &kind,
                                   err);
     DBO_TRY(read_ns(instr, &cost.fixed_ns, err));
-    DBO_TRY(dbo_json_opt_uint32(instr, "sms", 0, UINT16_MAX, &sms, err));
+    DBO_TRY(DBO_JSON_OPT(uint32, instr, "sms", 0, UINT16_MAX, &sms, err));
     if (dbo_json_has(instr, "name")) {
         char checked[128];
         dbo_json_value given = dbo_json_get(instr, "name");
@@ -369,9 +369,9 @@ static dbo_status read_one_buffer(reader *r, const dbo_json_value *buffer, dbo_e
     DBO_TRY(dbo_json_need(buffer, "name", DBO_JSON_ANY, &value, err));
     DBO_TRY(name_of(&value, name, sizeof name, err));
     DBO_TRY(read_stream(r, buffer, "pool", DBO_STREAM_COMPUTE, &pool, err));
-    DBO_TRY(dbo_json_opt_int(buffer, "bytes", 0, MAX_BYTES, &bytes, err));
-    DBO_TRY(dbo_json_opt_bool(buffer, "workspace", &workspace, err));
-    DBO_TRY(dbo_json_opt_bool(buffer, "input", &input, err));
+    DBO_TRY(DBO_JSON_OPT(int, buffer, "bytes", 0, MAX_BYTES, &bytes, err));
+    DBO_TRY(DBO_JSON_OPT(bool, buffer, "workspace", &workspace, err));
+    DBO_TRY(DBO_JSON_OPT(bool, buffer, "input", &input, err));
     if (dbo_name_find(&r->buffers, name) < r->buffers.count)
         return dbo_json_fail(err, &value, NULL, "two buffers are called '%s'", name);
     const dbo_program_buffer given = {
@@ -413,28 +413,21 @@ static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t 
 
 /* ---- the names of ops ---- */
 
-typedef struct op_entry {
-    dbo_op_id id;
-    uint32_t number;
-} op_entry;
-
-static int compare_ids(const void *left, const void *right)
+static int compare_ids(const void *left, const void *right, void *ops)
 {
-    const op_entry *a = left, *b = right;
-    return a->id < b->id ? -1 : a->id > b->id;
+    dbo_op_id a = ((const dbo_program_op *)ops)[*(const uint32_t *)left].id_bits;
+    dbo_op_id b = ((const dbo_program_op *)ops)[*(const uint32_t *)right].id_bits;
+    return a < b ? -1 : a > b;
 }
 
 static dbo_status order_ops(dbo_program_file *file, dbo_error *err)
 {
     const dbo_program *p = &file->program;
-    op_entry *entries = DBO_ARENA_ARRAY(&file->arena, op_entry, p->num_ops + 1);
     file->ops_by_id = DBO_ARENA_ARRAY(&file->arena, uint32_t, p->num_ops + 1);
-    DBO_TRY(dbo_need_memory(entries && file->ops_by_id, "the names of a program", err));
+    DBO_TRY(dbo_need_memory(file->ops_by_id, "the names of a program", err));
     for (uint32_t i = 0; i < p->num_ops; i++)
-        entries[i] = (op_entry){.id = p->ops[i].id_bits, .number = i};
-    qsort(entries, p->num_ops, sizeof *entries, compare_ids);
-    for (uint32_t i = 0; i < p->num_ops; i++)
-        file->ops_by_id[i] = entries[i].number;
+        file->ops_by_id[i] = i;
+    qsort_r(file->ops_by_id, p->num_ops, sizeof *file->ops_by_id, compare_ids, p->ops);
     return DBO_OK;
 }
 

@@ -1,6 +1,7 @@
 /* result.c: the walk over a result, and the sink that writes JSON (result.h). */
 #include "lab/world/result.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef const dbo_result_sink *sink;
@@ -220,14 +221,10 @@ void dbo_result_visit(const dbo_result *result, const dbo_result_sink *to)
 
 static void json_open(void *self, const char *key, dbo_group group)
 {
-    if (key)
-        dbo_json_key(self, key);
-    if (group == DBO_GROUP_MEMBERS)
-        dbo_json_open_object(self);
-    else if (group == DBO_GROUP_BY_RANK)
-        dbo_json_open_array(self);
+    if (group == DBO_GROUP_MEMBERS || group == DBO_GROUP_BY_RANK)
+        dbo_json_open(self, key, group == DBO_GROUP_MEMBERS ? '{' : '[');
     else
-        dbo_json_open_array_line(self);
+        dbo_json_open_line(self, key, '[');
 }
 
 static void json_close(void *self)
@@ -237,19 +234,14 @@ static void json_close(void *self)
 
 static void json_put(void *self, const char *key, const dbo_datum *datum)
 {
-    if (key)
-        dbo_json_key(self, key);
     switch (datum->kind) {
-    case DBO_DATUM_BOOL: dbo_json_put_bool(self, datum->integer); return;
-    case DBO_DATUM_INTEGER: dbo_json_put_int(self, datum->integer); return;
-    case DBO_DATUM_TEXT: dbo_json_put_string(self, datum->text); return;
+    case DBO_DATUM_BOOL: dbo_json_put_bool(self, key, datum->integer); return;
+    case DBO_DATUM_INTEGER: dbo_json_put_int(self, key, datum->integer); return;
+    case DBO_DATUM_TEXT: dbo_json_put_string(self, key, datum->text); return;
     case DBO_DATUM_QUANTITY:
-        if (datum->quantity.present)
-            dbo_json_put_double(self, datum->quantity.value);
-        else
-            dbo_json_put_null(self);
+        dbo_json_put_double(self, key, datum->quantity.present ? datum->quantity.value : NAN);
         return;
-    case DBO_DATUM_NONE: dbo_json_put_null(self); return;
+    case DBO_DATUM_NONE: dbo_json_put_null(self, key); return;
     }
 }
 

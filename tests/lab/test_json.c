@@ -196,11 +196,11 @@ static void large_objects_are_searched_by_key(void **state)
     json_text text = {0};
     dbo_json_writer w;
     dbo_json_writer_init(&w, json_text_sink, &text, 0);
-    dbo_json_open_object(&w);
+    dbo_json_open(&w, NULL, '{');
     for (int i = 0; i < 5000; i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "k%d", (i * 7919) % 5000);
-        dbo_json_member_int(&w, key, i);
+        dbo_json_put_int(&w, key, i);
     }
     dbo_json_close(&w);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_OK);
@@ -235,11 +235,11 @@ static void readers_take_what_fits(void **state)
     assert_int_equal(integer, 5);
     assert_int_equal(dbo_json_need_double(root, "n", 0, 9, &real, NULL), DBO_OK);
     assert_true(real > 4.5 && real < 5.5);
-    assert_int_equal(dbo_json_opt_int(root, "z", 0, 9, &integer, NULL), DBO_OK);
+    assert_int_equal(DBO_JSON_OPT(int, root, "z", 0, 9, &integer, NULL), DBO_OK);
     assert_int_equal(integer, 5);
-    assert_int_equal(dbo_json_opt_bool(root, "absent", &flag, NULL), DBO_OK);
+    assert_int_equal(DBO_JSON_OPT(bool, root, "absent", &flag, NULL), DBO_OK);
     assert_true(flag);
-    assert_int_equal(dbo_json_opt_bool(root, "f", &flag, NULL), DBO_OK);
+    assert_int_equal(DBO_JSON_OPT(bool, root, "f", &flag, NULL), DBO_OK);
     assert_false(flag);
     assert_int_equal(dbo_json_need(root, "z", DBO_JSON_ANY, &value, NULL), DBO_OK);
     assert_int_equal(dbo_json_need_string(root, "s", &string, NULL), DBO_OK);
@@ -268,7 +268,7 @@ static void readers_name_the_path(void **state)
     dbo_error e[12] = {0};
     assert_int_equal(dbo_json_need_int(root, "m", 0, 9, &n, &e[0]), DBO_PARSE);
     assert_int_equal(dbo_json_need_int(root, "n", 6, 9, &n, &e[1]), DBO_PARSE);
-    assert_int_equal(dbo_json_opt_uint32(root, "n", 0, 4, &u, &e[2]), DBO_PARSE);
+    assert_int_equal(DBO_JSON_OPT(uint32, root, "n", 0, 4, &u, &e[2]), DBO_PARSE);
     assert_int_equal(dbo_json_need_int(root, "z", 0, 9, &n, &e[3]), DBO_PARSE);
     assert_int_equal(dbo_json_need_double(root, "x", 0, 2, &real, &e[4]), DBO_PARSE);
     assert_int_equal(dbo_json_need_bool(root, "n", &flag, &e[5]), DBO_PARSE);
@@ -366,25 +366,23 @@ static void prints_the_expected_bytes(void **state)
     json_text text = {0};
     dbo_json_writer w;
     dbo_json_writer_init(&w, json_text_sink, &text, 1);
-    dbo_json_open_object(&w);
-    dbo_json_member_string(&w, "s\"", "a\\\n\t\x01\x7F\xC3\xA9\xFF\xED\xA0\x80");
-    dbo_json_member_double(&w, "d", 0.1);
-    dbo_json_member_double(&w, "whole", 90);
-    dbo_json_member_double(&w, "tiny", 5e-324);
-    dbo_json_member_double(&w, "nan", NAN);
-    dbo_json_member_double(&w, "inf", -INFINITY);
-    dbo_json_member_string(&w, "null", NULL);
-    dbo_json_member_int(&w, "min", INT64_MIN);
-    dbo_json_key(&w, "empty");
-    dbo_json_open_array(&w);
+    dbo_json_open(&w, NULL, '{');
+    dbo_json_put_string(&w, "s\"", "a\\\n\t\x01\x7F\xC3\xA9\xFF\xED\xA0\x80");
+    dbo_json_put_double(&w, "d", 0.1);
+    dbo_json_put_double(&w, "whole", 90);
+    dbo_json_put_double(&w, "tiny", 5e-324);
+    dbo_json_put_double(&w, "nan", NAN);
+    dbo_json_put_double(&w, "inf", -INFINITY);
+    dbo_json_put_string(&w, "null", NULL);
+    dbo_json_put_int(&w, "min", INT64_MIN);
+    dbo_json_open(&w, "empty", '[');
     dbo_json_close(&w);
     const int32_t list[] = {1, 2, 3};
-    dbo_json_member_int32s(&w, "list", list, 3);
-    dbo_json_key(&w, "nested");
-    dbo_json_open_array(&w);
-    dbo_json_open_object_line(&w);
-    dbo_json_member_bool(&w, "a", true);
-    dbo_json_member_null(&w, "b");
+    dbo_json_put_int32s(&w, "list", list, 3);
+    dbo_json_open(&w, "nested", '[');
+    dbo_json_open_line(&w, NULL, '{');
+    dbo_json_put_bool(&w, "a", true);
+    dbo_json_put_null(&w, "b");
     dbo_json_close(&w);
     dbo_json_close(&w);
     dbo_json_close(&w);
@@ -417,7 +415,7 @@ static void doubles_survive_a_round_trip(void **state)
         json_text text = {0};
         dbo_json_writer w;
         dbo_json_writer_init(&w, json_text_sink, &text, 0);
-        dbo_json_put_double(&w, value);
+        dbo_json_put_double(&w, NULL, value);
         assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_OK);
         dbo_json *doc = parse(text.bytes);
         double again = json_real_value(dbo_json_tree(doc));
@@ -443,22 +441,22 @@ static void misuse_and_failing_sinks_are_reported(void **state)
     dbo_json_writer_init(&w, json_text_sink, &text, 0);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL); /* nothing written */
     dbo_json_writer_init(&w, json_text_sink, &text, 0);
-    dbo_json_open_object(&w);
-    dbo_json_put_int(&w, 1); /* no key */
+    dbo_json_open(&w, NULL, '{');
+    dbo_json_put_int(&w, NULL, 1); /* no key */
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL);
     dbo_json_writer_init(&w, json_text_sink, &text, 0);
-    dbo_json_open_array(&w);
+    dbo_json_open(&w, NULL, '[');
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL); /* still open */
     dbo_json_writer_init(&w, json_text_sink, &text, 0);
-    dbo_json_put_int(&w, 1);
-    dbo_json_put_int(&w, 2); /* two roots */
+    dbo_json_put_int(&w, NULL, 1);
+    dbo_json_put_int(&w, NULL, 2); /* two roots */
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_INTERNAL);
     dbo_json_writer_init(&w, json_text_sink, &text, 0);
     for (int i = 0; i <= DBO_JSON_WRITE_DEPTH; i++)
-        dbo_json_open_array(&w);
+        dbo_json_open(&w, NULL, '[');
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_LIMIT);
     dbo_json_writer_init(&w, sink_that_fails, NULL, 0);
-    dbo_json_put_int(&w, 1);
+    dbo_json_put_int(&w, NULL, 1);
     assert_int_equal(dbo_json_writer_finish(&w, NULL), DBO_IO);
     json_text_fini(&text);
 }
