@@ -86,7 +86,7 @@ static dbo_status run_plain(const dbo_experiment *e, timing *out, dbo_error *err
     dbo_simulated run;
     uint32_t shown;
     double begin_s = dbo_bench_now_s();
-    dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
+    dbo_status status = dbo_simulate_one(e, &options, true, &run, &shown, err);
     *out = (timing){.wall_s = dbo_bench_now_s() - begin_s};
     if (status == DBO_OK)
         note_run(&run, out);
@@ -123,7 +123,7 @@ static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *e
         dbo_checker_destroy(w.checker);
         return DBO_NO_MEMORY;
     }
-    dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
+    dbo_status status = dbo_simulate_one(e, &options, true, &run, &shown, err);
     if (status == DBO_OK)
         status = dbo_checker_finish(w.checker, DBO_OK, NULL, &findings, err);
     if (status == DBO_OK)

@@ -201,7 +201,7 @@ static dbo_status make_plan(const dbo_outcome *outcome, uint32_t layer, dbo_plan
         dbo_fail(err, DBO_INVALID, NULL, "no rank has a token to run: there is no program");
         return DBO_INVALID;
     }
-    DBO_TRY(dbo_outcome_plan(outcome, outcome->rank, plan, err));
+    DBO_TRY(dbo_simulated_plan(outcome->result.experiment, &outcome->on, outcome->rank, plan, err));
     if (layer < plan->num_layers && plan->kind_of_layer)
         return DBO_OK;
     dbo_fail(err, DBO_INVALID, NULL, "there is no layer %u: %u run", layer, plan->num_layers);

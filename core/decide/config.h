@@ -111,6 +111,12 @@ bool dbo_config_use_ubatching(const dbo_config *config);
 /* 2 with enable_dbo, which overrides ubatch_size (dbo_config_check refuses another one beside it);
  * may be 0 when both are off. */
 uint32_t dbo_config_num_ubatches(const dbo_config *config);
+/* No step is split. */
+static inline void dbo_config_switch_off(dbo_config *config)
+{
+    config->enable_dbo = false;
+    config->ubatch_size = 0;
+}
 /* 1 + speculative tokens: what a decode request runs. */
 uint32_t dbo_config_decode_query_len(const dbo_config *config);
 

@@ -21,11 +21,6 @@ typedef struct checking {
     dbo_check_buffer buffers[1 + 3 * DBO_MAX_UBATCHES]; /* of every rank */
 } checking;
 
-static const dbo_step_result *result_of(const dbo_simulated *run, uint32_t rank)
-{
-    return &run->results[run->class_of[rank]];
-}
-
 /* ---- one run ---- */
 
 static dbo_status attach(void *self, uint32_t rank, dbo_seam *seam, dbo_error *err)
@@ -72,7 +67,7 @@ static dbo_status run_checked(checking *c, dbo_simulate_options *options, dbo_si
     options->cancelled = c->job->cancelled;
     options->cancelled_arg = c->job->cancelled_arg;
     *ended_with = (dbo_error){0};
-    *ended = dbo_simulate_one(c->job->experiment, options, out, shown, ended_with);
+    *ended = dbo_simulate_one(c->job->experiment, options, true, out, shown, ended_with);
     dbo_status status =
         dbo_checker_finish(c->checker, *ended, ended_with, &c->report->findings, err);
     dbo_checker_destroy(c->checker);
@@ -261,7 +256,7 @@ static dbo_status leave_out_turns(const checking *c, const char *why)
 static dbo_status check_turns(checking *c, dbo_error *err)
 {
     const dbo_experiment *e = c->job->experiment;
-    const dbo_step_result *result = result_of(&c->report->run, c->report->shown);
+    const dbo_step_result *result = dbo_simulated_result(&c->report->run, c->report->shown);
     dbo_protocol_options options;
     dbo_protocol_result found;
     dbo_plan plan;
@@ -315,7 +310,8 @@ static void note_waiting(const checking *c)
         if (rank == c->report->shown)
             own_ns = waited_ns;
     }
-    bool begun_late = result_of(run, latest)->begin_ns > result_of(run, c->report->shown)->begin_ns;
+    bool begun_late = dbo_simulated_result(run, latest)->begin_ns >
+                      dbo_simulated_result(run, c->report->shown)->begin_ns;
     if (latest != c->report->shown && (own_ns > 0 || begun_late))
         dbo_strbuf_printf(
             &c->report->notes,

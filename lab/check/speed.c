@@ -32,49 +32,30 @@ static void transfer(const void *self, const dbo_a2a_cost *cost, dbo_a2a_directi
         (dbo_perf_transfer){.run_ns = ll.send_ns, .flight_ns = ll.flight_ns, .recv_ns = ll.recv_ns};
 }
 
-/* What is asked about the run; `tokens` is (dp size) and filled in. */
-static dbo_perf_about about_run(const dbo_experiment *e, const dbo_simulated *run, uint32_t shown,
-                                uint64_t *tokens)
-{
-    uint32_t num_ranks = e->config.data_parallel_size;
-    for (uint32_t r = 0; r < num_ranks; r++)
-        tokens[r] = (uint64_t)run->results[run->class_of[r]].num_tokens;
-    return (dbo_perf_about){.trace = &run->trace,
-                            .rank = run->first_rank[run->class_of[shown]],
-                            .step = run->measured,
-                            .split = run->results[run->class_of[shown]].cut.num_ubatches > 1,
-                            .tokens = tokens,
-                            .num_ranks = num_ranks,
-                            .step_us = run->metrics.step_us.value,
-                            .op_text = dbo_template_op_text,
-                            .op_text_self = e->schedule};
-}
-
 dbo_status dbo_speed_find(const dbo_perf *perf, const dbo_experiment *experiment,
                           const dbo_simulated *run, uint32_t shown, double threshold,
                           dbo_findings *out, dbo_error *err)
 {
     const dbo_perf_machine machine = {.self = experiment, .op_ns = op_ns, .transfer = transfer};
-    uint64_t *tokens = malloc(experiment->config.data_parallel_size * sizeof *tokens);
+    uint32_t num_ranks = experiment->config.data_parallel_size;
+    if (!run->metrics.step_us.present)
+        return DBO_OK;
+    uint64_t *tokens = malloc(num_ranks * sizeof *tokens);
     DBO_TRY(dbo_need_memory(tokens, "the ranks", err));
-    dbo_perf_about about = about_run(experiment, run, shown, tokens);
-    about.threshold = threshold;
-    if (experiment->has_hardware)
-        about.machine = &machine;
-    dbo_status status =
-        run->metrics.step_us.present ? dbo_perf_find(perf, &about, out, err) : DBO_OK;
-    free(tokens);
-    return status;
-}
-
-dbo_status dbo_speed_replay(const dbo_perf *perf, const dbo_experiment *experiment,
-                            const dbo_simulated *run, uint32_t shown, int64_t *out_ns,
-                            dbo_error *err)
-{
-    uint64_t *tokens = malloc(experiment->config.data_parallel_size * sizeof *tokens);
-    DBO_TRY(dbo_need_memory(tokens, "the ranks", err));
-    const dbo_perf_about about = about_run(experiment, run, shown, tokens);
-    dbo_status status = dbo_perf_replay(perf, &about, out_ns, err);
+    for (uint32_t r = 0; r < num_ranks; r++)
+        tokens[r] = (uint64_t)dbo_simulated_result(run, r)->num_tokens;
+    const dbo_perf_about about = {.trace = &run->trace,
+                                  .rank = run->first_rank[run->class_of[shown]],
+                                  .step = run->measured,
+                                  .split = dbo_simulated_result(run, shown)->cut.num_ubatches > 1,
+                                  .tokens = tokens,
+                                  .num_ranks = num_ranks,
+                                  .step_us = run->metrics.step_us.value,
+                                  .threshold = threshold,
+                                  .machine = experiment->has_hardware ? &machine : NULL,
+                                  .op_text = dbo_template_op_text,
+                                  .op_text_self = experiment->schedule};
+    dbo_status status = dbo_perf_find(perf, &about, out, err);
     free(tokens);
     return status;
 }

@@ -1,7 +1,7 @@
 /* speed.h: what a simulated step has lost: the watch over speed, told of the machine.
  *
  *     dbo_perf_attach(perf, &seam, &err);                 each rank's
- *     ... dbo_simulate_one(experiment, ..., &run, &shown, &err) ...
+ *     ... dbo_simulate_one(experiment, ..., true, &run, &shown, &err) ...
  *     dbo_speed_find(perf, experiment, &run, shown, DBO_PERF_THRESHOLD, &findings, &err);
  */
 #ifndef DBO_SPEED_H
@@ -16,10 +16,5 @@
 dbo_status dbo_speed_find(const dbo_perf *perf, const dbo_experiment *experiment,
                           const dbo_simulated *run, uint32_t shown, double threshold,
                           dbo_findings *out, dbo_error *err);
-
-/* How long the measured step takes when it is played again as it was; 0: it cannot be. */
-dbo_status dbo_speed_replay(const dbo_perf *perf, const dbo_experiment *experiment,
-                            const dbo_simulated *run, uint32_t shown, int64_t *out_ns,
-                            dbo_error *err);
 
 #endif

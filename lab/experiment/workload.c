@@ -5,6 +5,8 @@
  */
 #include "lab/experiment/workload.h"
 
+#include "core/base/vec.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,23 +16,16 @@ const char *dbo_workload_kind_name(dbo_workload_kind kind)
     return names[kind];
 }
 
-/* Makes room for one more item in an array whose capacity is the next power of two. */
-static dbo_status grow(void **items, uint32_t count, size_t bytes, dbo_error *err)
+/* Room for one more item of an array, whose address is `at`. */
+static dbo_status grow(void *at, uint32_t *cap, uint32_t count, size_t bytes, dbo_error *err)
 {
-    if (*items && count != 0 && (count & (count - 1)) != 0)
-        return DBO_OK;
-    size_t capacity = count ? (size_t)count * 2 : 1;
-    void *moved = realloc(*items, capacity * bytes);
-    DBO_TRY(dbo_need_memory(moved, "the batch", err));
-    *items = moved;
-    return DBO_OK;
+    bool there = dbo_vec_grow(at, cap, (uint64_t)count + 1, bytes) == DBO_OK;
+    return dbo_need_memory(there, "the batch", err);
 }
 
 static dbo_status add_list(dbo_workload *load, dbo_error *err)
 {
-    void *lists = load->lists;
-    DBO_TRY(grow(&lists, load->num_lists, sizeof *load->lists, err));
-    load->lists = lists;
+    DBO_TRY(grow(&load->lists, &load->cap_lists, load->num_lists, sizeof *load->lists, err));
     load->lists[load->num_lists++] = (dbo_request_list){0};
     return DBO_OK;
 }
@@ -45,9 +40,7 @@ static dbo_status add_request(dbo_request_list *list, dbo_request request, dbo_e
         return dbo_fail(err, DBO_INVALID, NULL, "a rank has more than %u tokens in a step",
                         DBO_WORKLOAD_MAX_TOKENS);
     }
-    void *requests = list->requests;
-    DBO_TRY(grow(&requests, list->count, sizeof *list->requests, err));
-    list->requests = requests;
+    DBO_TRY(grow(&list->requests, &list->cap, list->count, sizeof *list->requests, err));
     if (request.id == DBO_WORKLOAD_NEXT_ID)
         request.id = list->count;
     list->requests[list->count++] = request;
@@ -70,9 +63,7 @@ dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *e
  * so that every one has its entry whatever fails. */
 static dbo_status add_cache(dbo_request_list *list, dbo_error *err)
 {
-    void *caches = list->cache;
-    DBO_TRY(grow(&caches, list->count, sizeof *list->cache, err));
-    list->cache = caches;
+    DBO_TRY(grow(&list->cache, &list->cap_cache, list->count, sizeof *list->cache, err));
     list->cache[list->count] = (dbo_request_cache){0};
     return DBO_OK;
 }
@@ -227,7 +218,7 @@ void dbo_workload_forget_requests(dbo_workload *load)
     }
     free(load->lists);
     load->lists = NULL;
-    load->num_lists = 0;
+    load->num_lists = load->cap_lists = 0;
 }
 
 dbo_status dbo_workload_expand(dbo_workload *load, uint32_t num_ranks, uint32_t query_len,

@@ -57,7 +57,7 @@ typedef struct dbo_request_cache {
 } dbo_request_cache;
 
 typedef struct dbo_request_list {
-    uint32_t count, num_tokens;
+    uint32_t count, num_tokens, cap, cap_cache;
     dbo_request *requests;    /* with blocks after dbo_workload_allot */
     dbo_request_cache *cache; /* (count); NULL: nobody has said anything. Owned */
     int32_t *allotted;        /* the blocks of all requests, one after the other */
@@ -71,7 +71,7 @@ typedef struct dbo_workload {
     double jitter_us; /* after the vote a rank is up to this late, uniformly, from the seed */
     dbo_per_rank num_tokens, context_len, prompt_len;
     dbo_request_list *lists; /* REQUESTS: as given. After _expand: the distinct lists */
-    uint32_t num_lists;
+    uint32_t num_lists, cap_lists;
     const dbo_request_list **ranks; /* after _expand: (num_ranks) */
     uint32_t num_ranks;
 } dbo_workload;

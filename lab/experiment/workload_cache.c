@@ -18,6 +18,7 @@ void dbo_request_list_fini_cache(dbo_request_list *list)
     free(list->cache);
     free(list->allotted);
     list->cache = NULL;
+    list->cap_cache = 0;
     list->allotted = NULL;
 }
 

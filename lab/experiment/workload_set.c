@@ -29,8 +29,8 @@ static const struct {
 
 /* ---- numbers: one for all ranks, or a list ---- */
 
-static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, double min, double max,
-                              dbo_error *err)
+static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, uint32_t turn,
+                              double min, double max, dbo_error *err)
 {
     const char *key = said->key;
     const dbo_value *items = NULL;
@@ -52,21 +52,29 @@ static dbo_status set_numbers(dbo_per_rank *numbers, const dbo_member *said, dou
         return status;
     }
     free(numbers->values);
-    numbers->count = count;
-    numbers->values = values;
+    *numbers = (dbo_per_rank){.count = count, .turn = turn, .values = values};
     return DBO_OK;
 }
 
 /* ---- requests: a list, or a list of lists ---- */
 
-static const char *const request_keys[] = {
-    "id", "num_scheduled", "num_computed", "blocks", "prefix", "prefix_len", NULL};
-static const dbo_settings request_settings = {"a request", NULL, 0, request_keys, NULL};
-
+/* Its numbers; `blocks` and `prefix` are no fields. */
 typedef struct dbo_written {
-    dbo_request request;
-    dbo_request_cache cache;
+    uint32_t id, num_scheduled, num_computed, prefix_len;
 } dbo_written;
+
+static const dbo_field request_fields[] = {
+    {"id", DBO_FIELD_U32, offsetof(dbo_written, id), 0, UINT32_MAX, false, NULL, "its number"},
+    {"num_scheduled", DBO_FIELD_U32, offsetof(dbo_written, num_scheduled), 1,
+     DBO_WORKLOAD_MAX_TOKENS, true, NULL, "tokens in the step"},
+    {"num_computed", DBO_FIELD_U32, offsetof(dbo_written, num_computed), 0,
+     DBO_WORKLOAD_MAX_CONTEXT, false, NULL, "tokens in the cache"},
+    {"prefix_len", DBO_FIELD_U32, offsetof(dbo_written, prefix_len), 1, DBO_WORKLOAD_MAX_CONTEXT,
+     false, NULL, "tokens of the prefix"}};
+static const char *const request_extra[] = {"blocks", "prefix", NULL};
+static const dbo_settings request_settings = {"a request", request_fields,
+                                              sizeof request_fields / sizeof *request_fields,
+                                              request_extra, NULL};
 
 /* blocks = { 4, 7 }: allocates. */
 static dbo_status take_blocks(dbo_request_cache *cache, const dbo_value *value, dbo_error *err)
@@ -86,70 +94,58 @@ static dbo_status take_blocks(dbo_request_cache *cache, const dbo_value *value, 
     return DBO_OK;
 }
 
-static dbo_status take_request_key(dbo_written *w, const char *key, const dbo_value *value,
-                                   dbo_error *err)
-{
-    uint32_t number = 0;
-    if (strcmp(key, "num_scheduled") == 0) {
-        DBO_TRY(dbo_value_integer(key, value, 1, DBO_WORKLOAD_MAX_TOKENS, &number, err));
-        w->request.num_scheduled = (int32_t)number;
-    } else if (strcmp(key, "num_computed") == 0) {
-        DBO_TRY(dbo_value_integer(key, value, 0, DBO_WORKLOAD_MAX_CONTEXT, &number, err));
-        w->request.num_computed = (int32_t)number;
-    } else if (strcmp(key, "id") == 0) {
-        DBO_TRY(dbo_value_integer(key, value, 0, UINT32_MAX, &number, err));
-        w->request.id = number;
-    } else if (strcmp(key, "blocks") == 0) {
-        DBO_TRY(take_blocks(&w->cache, value, err));
-    } else if (strcmp(key, "prefix") == 0) {
-        w->cache.prefix = dbo_value_text(value);
-        if (!w->cache.prefix)
-            return dbo_value_mismatch(key, "a name", value, err);
-    } else if (strcmp(key, "prefix_len") == 0) {
-        DBO_TRY(
-            dbo_value_integer(key, value, 1, DBO_WORKLOAD_MAX_CONTEXT, &w->cache.prefix_len, err));
-    } else {
-        return dbo_setting_unknown(&request_settings, key, err);
-    }
-    return DBO_OK;
-}
-
 /* What must hold between the keys of a request. */
-static dbo_status check_request(const dbo_written *w, dbo_error *err)
+static dbo_status check_request(const dbo_written *w, const dbo_request_cache *cache,
+                                dbo_error *err)
 {
-    const dbo_request_cache *cache = &w->cache;
-    const dbo_request *request = &w->request;
-    bool decodes = request->num_scheduled == 1 && request->num_computed > 0;
-    uint32_t tokens =
-        (uint32_t)request->num_computed + (decodes ? 0 : (uint32_t)request->num_scheduled);
+    bool decodes = w->num_scheduled == 1 && w->num_computed > 0;
+    uint32_t tokens = w->num_computed + (decodes ? 0 : w->num_scheduled);
     if (cache->blocks && cache->prefix)
         return dbo_fail_key(err, DBO_INVALID, "prefix", "Give one of the two.",
                             "a request has blocks beside a prefix, which says which blocks it has");
-    if (cache->prefix_len > 0 && !cache->prefix)
+    if (w->prefix_len > 0 && !cache->prefix)
         return dbo_fail_key(err, DBO_INVALID, "prefix_len", "Name the prefix: prefix = \"p\".",
                             "a request has prefix_len, but no prefix");
-    if (request->num_scheduled > 0 && cache->prefix_len > tokens)
+    if (w->num_scheduled > 0 && w->prefix_len > tokens)
         return dbo_fail_value(err, DBO_INVALID, "prefix_len", NULL,
                               "is %u; it must be from 1 to %u, the tokens of the request "
                               "that others can share",
-                              cache->prefix_len, tokens);
+                              w->prefix_len, tokens);
     return DBO_OK;
+}
+
+/* Reads a request; its blocks are the caller's to free, whatever comes of it. */
+static dbo_status take_request(const dbo_value *value, dbo_request *request,
+                               dbo_request_cache *cache, dbo_error *err)
+{
+    dbo_written w = {0};
+    DBO_TRY(
+        dbo_value_table("a request", "{ num_scheduled = ..., num_computed = ... }", value, err));
+    DBO_TRY(dbo_settings_set(&request_settings, &w, value, err));
+    const dbo_value *blocks = dbo_value_member(value, "blocks");
+    const dbo_value *prefix = dbo_value_member(value, "prefix");
+    if (blocks)
+        DBO_TRY(take_blocks(cache, blocks, err));
+    cache->prefix = prefix ? dbo_value_text(prefix) : NULL;
+    cache->prefix_len = w.prefix_len;
+    if (prefix && !cache->prefix)
+        return dbo_value_mismatch("prefix", "a name", prefix, err);
+    *request = (dbo_request){.id = dbo_value_member(value, "id") ? w.id : DBO_WORKLOAD_NEXT_ID,
+                             .num_scheduled = (int32_t)w.num_scheduled,
+                             .num_computed = (int32_t)w.num_computed};
+    return check_request(&w, cache, err);
 }
 
 static dbo_status add_request(dbo_workload *load, uint32_t list, const dbo_value *value,
                               dbo_error *err)
 {
-    dbo_written w = {.request.id = DBO_WORKLOAD_NEXT_ID};
-    dbo_status status =
-        dbo_value_table("a request", "{ num_scheduled = ..., num_computed = ... }", value, err);
-    for (uint32_t i = 0; status == DBO_OK && i < value->count; i++)
-        status = take_request_key(&w, value->table[i].key, &value->table[i].value, err);
+    dbo_request request;
+    dbo_request_cache cache = {0};
+    dbo_status status = take_request(value, &request, &cache, err);
     if (status == DBO_OK)
-        status = check_request(&w, err);
-    if (status == DBO_OK)
-        status = dbo_workload_add(load, list, w.request,
-                                  w.cache.blocks || w.cache.prefix ? &w.cache : NULL, err);
-    free((void *)w.cache.blocks);
+        status = dbo_workload_add(load, list, request, cache.blocks || cache.prefix ? &cache : NULL,
+                                  err);
+    free((void *)cache.blocks);
     return status;
 }
 
@@ -159,7 +155,8 @@ static dbo_status check_list(const dbo_value *value, dbo_error *err)
     const char *name = NULL;
     for (uint32_t i = 0; value->kind == DBO_VALUE_TABLE && i < value->count && !name; i++)
         name = value->table[i].key;
-    if (name && dbo_settings_has_extra(&request_settings, name))
+    if (name && (dbo_settings_has_extra(&request_settings, name) ||
+                 dbo_field_find(request_fields, request_settings.num_fields, name)))
         return dbo_fail_key(err, DBO_INVALID, name,
                             "Write requests = { { num_scheduled = ... }, ... }.",
                             "'%s' is a key of a request, but stands in a list of requests", name);
@@ -231,16 +228,12 @@ static dbo_status set_key(dbo_workload *load, const dbo_member *said, uint32_t t
     dbo_error inner = {0};
     if (!dbo_settings_has_extra(&settings, key))
         return dbo_setting_unknown(&settings, key, err);
-    if (strcmp(key, "num_tokens") == 0) {
-        load->num_tokens.turn = turn;
-        return set_numbers(&load->num_tokens, said, 0, DBO_WORKLOAD_MAX_TOKENS, err);
-    }
-    if (strcmp(key, "prompt_len") == 0) {
-        load->prompt_len.turn = turn;
-        return set_numbers(&load->prompt_len, said, 1, DBO_WORKLOAD_MAX_TOKENS, err);
-    }
+    if (strcmp(key, "num_tokens") == 0)
+        return set_numbers(&load->num_tokens, said, turn, 0, DBO_WORKLOAD_MAX_TOKENS, err);
+    if (strcmp(key, "prompt_len") == 0)
+        return set_numbers(&load->prompt_len, said, turn, 1, DBO_WORKLOAD_MAX_TOKENS, err);
     if (strcmp(key, "context_len") == 0)
-        return set_numbers(&load->context_len, said, 0, DBO_WORKLOAD_MAX_CONTEXT, err);
+        return set_numbers(&load->context_len, said, turn, 0, DBO_WORKLOAD_MAX_CONTEXT, err);
     if (strcmp(key, "jitter_us") == 0)
         return dbo_value_number(key, &said->value, 0, 1e6, &load->jitter_us, err);
     if (set_requests(load, &said->value, &inner) == DBO_OK)

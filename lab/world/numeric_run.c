@@ -176,10 +176,8 @@ dbo_status dbo_numeric_simulate(const dbo_numeric_job *job, bool with_dbo, bool 
                               .num_layers = job->num_layers,
                               .hidden = job->model->hidden,
                               .vocab = job->model->vocab};
-    if (!with_dbo) {
-        w.config.enable_dbo = false;
-        w.config.ubatch_size = 0;
-    }
+    if (!with_dbo)
+        dbo_config_switch_off(&w.config);
     w.limits = limits_of(job);
     w.deployment =
         (dbo_deployment){.config = &w.config,

@@ -95,20 +95,15 @@ dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_opt
         DBO_TRY(dbo_footprint_check(&outcome->footprint, experiment, err));
     }
     bool real = options->backend && !options->backend->simulated;
-    dbo_status status = dbo_simulate_off(experiment, options, &outcome->off, &outcome->rank, err);
+    dbo_status status =
+        dbo_simulate_one(experiment, options, false, &outcome->off, &outcome->rank, err);
     if (status == DBO_OK)
-        status = dbo_simulate_one(experiment, options, &outcome->on, &outcome->rank, err);
+        status = dbo_simulate_one(experiment, options, true, &outcome->on, &outcome->rank, err);
     if (status == DBO_OK)
         status = conclude(experiment, real, outcome, err);
     if (status != DBO_OK)
         dbo_outcome_fini(outcome);
     return status;
-}
-
-dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
-                            dbo_error *err)
-{
-    return dbo_simulated_plan(outcome->result.experiment, &outcome->on, rank, out, err);
 }
 
 void dbo_outcome_fini(dbo_outcome *outcome)

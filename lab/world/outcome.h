@@ -27,9 +27,6 @@ typedef struct dbo_outcome {
 
 dbo_status dbo_simulate(const dbo_experiment *experiment, const dbo_simulate_options *options,
                         dbo_outcome *outcome, dbo_error *err);
-/* The programs that a rank of the run with DBO ran, built anew. The caller's to dbo_plan_fini. */
-dbo_status dbo_outcome_plan(const dbo_outcome *outcome, uint32_t rank, dbo_plan *out,
-                            dbo_error *err);
 void dbo_outcome_fini(dbo_outcome *outcome); /* of a zeroed one is fine */
 
 #endif

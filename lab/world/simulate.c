@@ -65,10 +65,8 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         s->real = options->backend;
     s->config = experiment->config;
     uint32_t ubatches = with_dbo ? 1 : dbo_config_num_ubatches(&s->config);
-    if (!with_dbo) {
-        s->config.enable_dbo = false;
-        s->config.ubatch_size = 0;
-    }
+    if (!with_dbo)
+        dbo_config_switch_off(&s->config);
     s->hardware = experiment->hardware;
     if (!experiment->has_hardware)
         dbo_hardware_init(&s->hardware);
@@ -268,8 +266,8 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
                                (uint64_t)out->results[most].num_tokens, err);
 }
 
-static dbo_status run_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
-                          bool with_dbo, uint32_t *shown, dbo_simulated *out, dbo_error *err)
+dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
+                            bool with_dbo, dbo_simulated *out, uint32_t *shown, dbo_error *err)
 {
     simulation s;
     memset(out, 0, sizeof *out);
@@ -288,18 +286,6 @@ done:
     out->fault_reached = s.fault ? s.fault->reached : 0;
     simulation_fini(&s);
     return status;
-}
-
-dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
-                            dbo_simulated *out, uint32_t *shown, dbo_error *err)
-{
-    return run_one(experiment, options, true, shown, out, err);
-}
-
-dbo_status dbo_simulate_off(const dbo_experiment *experiment, const dbo_simulate_options *options,
-                            dbo_simulated *out, uint32_t *shown, dbo_error *err)
-{
-    return run_one(experiment, options, false, shown, out, err);
 }
 
 dbo_status dbo_simulated_plan(const dbo_experiment *experiment, const dbo_simulated *run,

@@ -5,7 +5,7 @@
  * only virtual time can have. outcome.h has both runs, side by side.
  *
  *     dbo_simulated run;
- *     dbo_status status = dbo_simulate_one(&experiment, &options, &run, &shown, err);
+ *     dbo_status status = dbo_simulate_one(&experiment, &options, true, &run, &shown, err);
  *     ... run.metrics, dbo_simulated_result(&run, shown) ...
  *     dbo_simulated_fini(&run);
  */
@@ -73,13 +73,10 @@ static inline const dbo_step_result *dbo_simulated_result(const dbo_simulated *r
     return &run->results[run->class_of[rank]];
 }
 
-/* The run with DBO; *shown: the rank with the most tokens. On failure there is the trace up to
- * then. The caller's to dbo_simulated_fini either way. */
+/* A run with DBO or without; *shown: the rank with the most tokens. On failure there is the trace
+ * up to then. The caller's to dbo_simulated_fini either way. */
 dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,
-                            dbo_simulated *out, uint32_t *shown, dbo_error *err);
-/* The same without DBO. */
-dbo_status dbo_simulate_off(const dbo_experiment *experiment, const dbo_simulate_options *options,
-                            dbo_simulated *out, uint32_t *shown, dbo_error *err);
+                            bool with_dbo, dbo_simulated *out, uint32_t *shown, dbo_error *err);
 void dbo_simulated_fini(dbo_simulated *simulated);
 
 /* The programs that a rank of a run with DBO ran, built anew. The caller's to dbo_plan_fini. */

@@ -115,7 +115,7 @@ static dbo_status check_run(const dbo_experiment *e, const watchers *w, dbo_find
         .unfolded = true, .io = true, .attach = attach, .attach_self = (void *)(uintptr_t)w};
     dbo_simulated run;
     uint32_t shown;
-    dbo_status status = dbo_simulate_one(e, &options, &run, &shown, err);
+    dbo_status status = dbo_simulate_one(e, &options, true, &run, &shown, err);
     if (status == DBO_OK)
         status = dbo_checker_finish(w->checker, DBO_OK, NULL, findings, err);
     if (status == DBO_OK)

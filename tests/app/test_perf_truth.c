@@ -40,7 +40,7 @@ static void simulate(run_of *r, dbo_simulated *run, uint32_t *shown)
                                           .io = true,
                                           .attach = attach,
                                           .attach_self = r};
-    if (dbo_simulate_one(r->experiment, &options, run, shown, &err) != DBO_OK)
+    if (dbo_simulate_one(r->experiment, &options, true, run, shown, &err) != DBO_OK)
         fail_msg("%s: %s", r->experiment->name, err.message);
 }
 
@@ -87,6 +87,29 @@ typedef struct watched {
     bool split, eager;
 } watched;
 
+/* How long the measured step takes when it is played again as it was; 0: it cannot be. */
+static double replay_us(const dbo_perf *perf, const dbo_experiment *e, const dbo_simulated *run,
+                        uint32_t shown)
+{
+    dbo_error err = {0};
+    int64_t ns = 0;
+    uint32_t num_ranks = e->config.data_parallel_size;
+    uint64_t *tokens = calloc(num_ranks, sizeof *tokens);
+    assert_non_null(tokens);
+    for (uint32_t r = 0; r < num_ranks; r++)
+        tokens[r] = (uint64_t)dbo_simulated_result(run, r)->num_tokens;
+    const dbo_perf_about about = {.trace = &run->trace,
+                                  .rank = run->first_rank[run->class_of[shown]],
+                                  .step = run->measured,
+                                  .split = dbo_simulated_result(run, shown)->cut.num_ubatches > 1,
+                                  .tokens = tokens,
+                                  .num_ranks = num_ranks,
+                                  .step_us = run->metrics.step_us.value};
+    assert_int_equal(dbo_perf_replay(perf, &about, &ns, &err), DBO_OK);
+    free(tokens);
+    return (double)ns / 1000;
+}
+
 /* Runs it under the watch; the caller's to dbo_findings_fini. */
 static watched watch(const dbo_experiment *e)
 {
@@ -95,13 +118,11 @@ static watched watch(const dbo_experiment *e)
     run_of r = {.experiment = e, .perf = dbo_perf_create(&err)};
     dbo_simulated run;
     uint32_t shown;
-    int64_t replay_ns = 0;
     assert_non_null(r.perf);
     simulate(&r, &run, &shown);
     assert_int_equal(dbo_speed_find(r.perf, e, &run, shown, 0, &w.findings, &err), DBO_OK);
-    assert_int_equal(dbo_speed_replay(r.perf, e, &run, shown, &replay_ns, &err), DBO_OK);
     w.step_us = run.metrics.step_us.present ? run.metrics.step_us.value : 0;
-    w.replay_us = (double)replay_ns / 1000;
+    w.replay_us = replay_us(r.perf, e, &run, shown);
     w.split = run.results[run.class_of[shown]].cut.num_ubatches > 1;
     w.eager = run.results[run.class_of[shown]].ran != DBO_GRAPH_FULL;
     dbo_simulated_fini(&run);

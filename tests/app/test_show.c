@@ -218,7 +218,9 @@ static void round_trip(const char *script)
     assert_int_equal(dbo_json_parse(&doc, text.bytes, text.length, NULL, &err), DBO_OK);
     if (dbo_program_json_read(dbo_json_root(doc), NULL, &file, &err) != DBO_OK)
         fail_msg("%s", err.message);
-    assert_int_equal(dbo_outcome_plan(&s.outcome, s.outcome.rank, &plan, &err), DBO_OK);
+    assert_int_equal(
+        dbo_simulated_plan(s.outcome.result.experiment, &s.outcome.on, s.outcome.rank, &plan, &err),
+        DBO_OK);
     const dbo_program *want = &plan.layers[plan.kind_of_layer[60]], *got = &file.program;
     assert_int_equal(got->num_ubatches, want->num_ubatches);
     assert_int_equal(got->num_ops, want->num_ops);
