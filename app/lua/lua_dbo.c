@@ -32,8 +32,7 @@ static int make_fixed(lua_State *L)
     dbo_fixed_costs scratch = {0};
     const dbo_settings settings = dbo_fixed_settings();
     const dbo_value *costs = dbo_lua_read_argument(L, DBO_LUA_FIXED);
-    if (dbo_settings_set(&settings, &scratch, costs, &err) != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L, dbo_settings_set(&settings, &scratch, costs, &err), &err);
     return return_marked(L, DBO_LUA_FIXED);
 }
 
@@ -46,8 +45,7 @@ static int make_batch(lua_State *L)
     value.made_by = type;
     dbo_status status = dbo_workload_set(&scratch, NULL, &value, 0, &err);
     dbo_workload_fini(&scratch);
-    if (status != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L, status, &err);
     return return_marked(L, type);
 }
 
@@ -118,8 +116,7 @@ static void set_table(lua_State *L, dbo_experiment *experiment, const char *what
                       const dbo_value *table)
 {
     dbo_error err = {0};
-    if (dbo_value_table(what, "a table", table, &err) != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L, dbo_value_table(what, "a table", table, &err), &err);
     for (uint32_t i = 0; i < table->count; i++)
         set_key(L, experiment, NULL, table->table[i].key, &table->table[i].value);
 }
@@ -237,6 +234,7 @@ int dbo_lua_open(lua_State *L)
     dbo_lua_new_type(L, DBO_LUA_EXPERIMENT, collect_experiment);
     dbo_lua_new_type(L, DBO_LUA_FIXED, NULL);
     dbo_lua_new_type(L, "dbo.json", collect_json);
+    dbo_lua_new_type(L, DBO_LUA_TEXT, dbo_lua_collect_text);
     dbo_lua_new_type(L, "dbo " DBO_BUILD_VERSION, NULL);
     lua_newtable(L);
     lua_insert(L, -2);
@@ -250,10 +248,8 @@ int dbo_lua_open(lua_State *L)
         lua_pushcclosure(L, make_batch, 1);
         lua_setfield(L, -2, batches[i]);
     }
-    lua_pushcfunction(L, make_experiment);
-    lua_setfield(L, -2, "experiment");
-    lua_pushcfunction(L, make_fixed);
-    lua_setfield(L, -2, "fixed");
+    dbo_lua_set_function(L, "experiment", make_experiment);
+    dbo_lua_set_function(L, "fixed", make_fixed);
     dbo_lua_open_schedule(L);
     dbo_lua_open_run(L);
     dbo_lua_open_table(L);

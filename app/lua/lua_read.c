@@ -40,6 +40,24 @@ int dbo_lua_raise_by(lua_State *L, const char *way, dbo_error *err)
     return dbo_lua_raise(L, err);
 }
 
+int dbo_lua_fail(lua_State *L, dbo_status status, const char *hint, const char *format, ...)
+{
+    dbo_error err = {0};
+    char sentence[sizeof err.message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    dbo_fail(&err, status, hint, "%s", sentence);
+    return dbo_lua_raise(L, &err);
+}
+
+void dbo_lua_check(lua_State *L, dbo_status status, dbo_error *err)
+{
+    if (status != DBO_OK)
+        dbo_lua_raise(L, err);
+}
+
 /* ---- memory ---- */
 
 static void hold(dbo_reader *r) /* the value at the top of the stack; pops it */
@@ -140,12 +158,9 @@ static void read_table(dbo_reader *r, int depth, dbo_value *out)
 {
     lua_State *L = r->L;
     bool is_list = false;
-    if (depth == 0) {
-        dbo_error err = {0};
-        dbo_fail(&err, DBO_LIMIT, "Does one contain itself?",
-                 "a description is tables more than %d deep", MAX_DEPTH);
-        dbo_lua_raise(L, &err);
-    }
+    if (depth == 0)
+        dbo_lua_fail(L, DBO_LIMIT, "Does one contain itself?",
+                     "a description is tables more than %d deep", MAX_DEPTH);
     out->count = count_items(L, &is_list);
     if (is_list) {
         dbo_value *list = take(r, out->count * sizeof *list);
@@ -257,11 +272,8 @@ const dbo_value *dbo_lua_read_again(lua_State *L, int owner)
 
 const dbo_value *dbo_lua_read_argument(lua_State *L, const char *function)
 {
-    if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TTABLE) {
-        dbo_error err = {0};
-        dbo_fail(&err, DBO_INVALID, NULL, "%s takes a table: %s { ... }", function, function);
-        dbo_lua_raise(L, &err);
-    }
+    if (lua_gettop(L) != 1 || lua_type(L, 1) != LUA_TTABLE)
+        dbo_lua_fail(L, DBO_INVALID, NULL, "%s takes a table: %s { ... }", function, function);
     return dbo_lua_read(L, 1);
 }
 
@@ -279,10 +291,34 @@ void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect)
     lua_pushstring(L, name);
     lua_pushcclosure(L, type_name, 1);
     lua_setfield(L, -2, "__tostring");
-    if (collect) {
-        lua_pushcfunction(L, collect);
-        lua_setfield(L, -2, "__gc");
-    }
+    if (collect)
+        dbo_lua_set_function(L, "__gc", collect);
     lua_pushboolean(L, 0);
     lua_setfield(L, -2, "__metatable"); /* scripts see no metatable, so no __gc to call */
+}
+
+dbo_strbuf *dbo_lua_push_text(lua_State *L)
+{
+    dbo_strbuf *text = lua_newuserdatauv(L, sizeof *text, 0);
+    *text = (dbo_strbuf){0};
+    luaL_setmetatable(L, DBO_LUA_TEXT);
+    return text;
+}
+
+int dbo_lua_collect_text(lua_State *L)
+{
+    dbo_strbuf_fini(lua_touserdata(L, 1));
+    return 0;
+}
+
+void dbo_lua_set_function(lua_State *L, const char *name, lua_CFunction function)
+{
+    lua_pushcfunction(L, function);
+    lua_setfield(L, -2, name);
+}
+
+void dbo_lua_set_integer(lua_State *L, const char *name, lua_Integer value)
+{
+    lua_pushinteger(L, value);
+    lua_setfield(L, -2, name);
 }

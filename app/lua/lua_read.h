@@ -43,6 +43,13 @@ int dbo_lua_raise(lua_State *L, dbo_error *err);
 /* The same for what was said by an override, "--set nodes=4"; NULL: as dbo_lua_raise. */
 int dbo_lua_raise_by(lua_State *L, const char *way, dbo_error *err);
 
+/* dbo_fail, raised so. Does not return. */
+int dbo_lua_fail(lua_State *L, dbo_status status, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* dbo_lua_raise, unless the status is DBO_OK. */
+void dbo_lua_check(lua_State *L, dbo_status status, dbo_error *err);
+
 /* The value at an index with all that is in it, copied; pushes its owner. Raises if tables are more
  * than 16 deep. */
 const dbo_value *dbo_lua_read(lua_State *L, int index);
@@ -59,6 +66,15 @@ const dbo_value *dbo_lua_read_argument(lua_State *L, const char *function);
 /* A new metatable, at the top of the stack: tostring() says `name`, scripts cannot see it,
  * `collect` (or NULL) is its finalizer. */
 void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect);
+
+/* Pushes a text that goes when Lua has no more use for it. */
+dbo_strbuf *dbo_lua_push_text(lua_State *L);
+#define DBO_LUA_TEXT "dbo.text" /* the name of its metatable, whose finalizer is: */
+int dbo_lua_collect_text(lua_State *L);
+
+/* Sets a member of the table at the top of the stack. */
+void dbo_lua_set_function(lua_State *L, const char *name, lua_CFunction function);
+void dbo_lua_set_integer(lua_State *L, const char *name, lua_Integer value);
 
 /* ---- presets (lua_preset.c) ---- */
 

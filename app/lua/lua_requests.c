@@ -15,14 +15,14 @@
 
 /* What a raise must not leave behind. */
 typedef struct dbo_request_file {
-    char *text;
+    dbo_strbuf text;
     dbo_json *line;
 } dbo_request_file;
 
 static int collect_file(lua_State *L)
 {
     dbo_request_file *file = lua_touserdata(L, 1);
-    free(file->text);
+    dbo_strbuf_fini(&file->text);
     dbo_json_destroy(file->line);
     *file = (dbo_request_file){0};
     return 0;
@@ -43,12 +43,6 @@ static dbo_status read_input_len(const dbo_json_value *root, int64_t *out, dbo_e
     return DBO_OK;
 }
 
-static void set_integer(lua_State *L, const char *key, int64_t value)
-{
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* The request of a line as a table, pushed; without an id it has its place in the file, from 0. */
 static dbo_status push_request(lua_State *L, const dbo_json_value *root, int64_t place,
                                dbo_error *err)
@@ -67,30 +61,29 @@ static dbo_status push_request(lua_State *L, const dbo_json_value *root, int64_t
         lua_pushstring(L, dbo_json_string(&id));
         lua_setfield(L, -2, "id");
     } else {
-        set_integer(L, "id", dbo_json_is_null(&id) ? place : dbo_json_int(&id));
+        dbo_lua_set_integer(L, "id", dbo_json_is_null(&id) ? place : dbo_json_int(&id));
     }
-    set_integer(L, "input_len", input_len);
-    set_integer(L, "max_new", max_new);
-    set_integer(L, "arrival_step", arrival_step);
+    dbo_lua_set_integer(L, "input_len", input_len);
+    dbo_lua_set_integer(L, "max_new", max_new);
+    dbo_lua_set_integer(L, "arrival_step", arrival_step);
     return DBO_OK;
 }
 
 static int read_requests(lua_State *L)
 {
     dbo_error err = {0};
-    size_t length = 0;
     const char *path = dbo_lua_push_path(L, "dbo.requests", ".jsonl");
     dbo_request_file *file = lua_newuserdatauv(L, sizeof *file, 0);
     *file = (dbo_request_file){0};
     luaL_setmetatable(L, "dbo.requests");
-    if (dbo_sandbox_read(path, MAX_FILE_BYTES, &file->text, &length, &err) != DBO_OK) {
+    if (dbo_sandbox_read(path, MAX_FILE_BYTES, &file->text, &err) != DBO_OK) {
         err.status = err.status == DBO_IO ? DBO_INVALID : err.status;
         dbo_lua_raise(L, &err);
     }
     lua_newtable(L);
     lua_Integer count = 0;
     uint32_t line = 1;
-    for (const char *at = file->text, *end = at + length; at < end; line++) {
+    for (const char *at = file->text.data, *end = at + file->text.len; at < end; line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t bytes = (size_t)((newline ? newline : end) - at);
         if (strspn(at, " \t\r") < bytes) {
@@ -98,19 +91,16 @@ static int read_requests(lua_State *L)
             dbo_status status = dbo_json_parse(&file->line, at, bytes, &options, &err);
             if (status == DBO_OK)
                 status = push_request(L, dbo_json_root(file->line), count, &err);
-            if (status != DBO_OK)
-                dbo_lua_raise(L, &err);
+            dbo_lua_check(L, status, &err);
             lua_rawseti(L, -2, ++count);
             dbo_json_destroy(file->line);
             file->line = NULL;
         }
         at += bytes + 1;
     }
-    if (count == 0) {
-        dbo_fail(&err, DBO_INVALID, "A line is a request: {\"input_len\": 9}",
-                 "%s has no request; it needs one or more", path);
-        dbo_lua_raise(L, &err);
-    }
+    if (count == 0)
+        dbo_lua_fail(L, DBO_INVALID, "A line is a request: {\"input_len\": 9}",
+                     "%s has no request; it needs one or more", path);
     return 1;
 }
 
@@ -118,6 +108,5 @@ void dbo_lua_open_requests(lua_State *L)
 {
     dbo_lua_new_type(L, "dbo.requests", collect_file);
     lua_pop(L, 1);
-    lua_pushcfunction(L, read_requests);
-    lua_setfield(L, -2, "requests");
+    dbo_lua_set_function(L, "requests", read_requests);
 }

@@ -11,7 +11,6 @@
 #include <lauxlib.h>
 #include <string.h>
 
-#define SCRATCH   "dbo.scratch"
 #define RESULT    "dbo.result"
 #define SPANS     "dbo.spans"
 #define MAX_DEPTH 8
@@ -73,20 +72,12 @@ static void repeat(void *self)
     lua_rawseti(t->L, -2, t->next[t->depth]++);
 }
 
-static int collect_scratch(lua_State *L)
-{
-    dbo_strbuf_fini(lua_touserdata(L, 1));
-    return 0;
-}
-
 /* The scratch is Lua's, which may raise in the middle of the walk. */
 static void push_members(lua_State *L, const dbo_result *result)
 {
     result_table t = {.L = L};
     dbo_error err = {0};
-    dbo_strbuf *scratch = lua_newuserdatauv(L, sizeof *scratch, 0);
-    *scratch = (dbo_strbuf){0};
-    luaL_setmetatable(L, SCRATCH);
+    dbo_strbuf *scratch = dbo_lua_push_text(L);
     luaL_checkstack(L, 3 * MAX_DEPTH, "a result");
     const dbo_result_sink sink = {.self = &t,
                                   .open = open_group,
@@ -95,10 +86,7 @@ static void push_members(lua_State *L, const dbo_result *result)
                                   .repeat = repeat,
                                   .scratch = scratch};
     dbo_result_visit(result, &sink);
-    if (scratch->failed) {
-        dbo_fail_memory(&err, "the notation");
-        dbo_lua_raise(L, &err);
-    }
+    dbo_lua_check(L, dbo_need_memory(!scratch->failed, "the notation", &err), &err);
     dbo_strbuf_fini(scratch);
     lua_remove(L, -2);
 }
@@ -127,12 +115,6 @@ static void push_spans(lua_State *L, const dbo_outcome *outcome)
             spans->items[spans->count++] = *span;
     }
     luaL_setmetatable(L, SPANS);
-}
-
-static void set_integer(lua_State *L, const char *key, lua_Integer value)
-{
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, key);
 }
 
 static void set_text(lua_State *L, const char *key, const char *value)
@@ -167,16 +149,16 @@ static int span_at(lua_State *L)
         return 0;
     const dbo_span *span = &spans->items[index - 1];
     lua_createtable(L, 0, 11);
-    set_integer(L, "rank", dbo_op_id_rank(span->id));
-    set_integer(L, "layer", dbo_op_id_layer(span->id));
-    set_integer(L, "ubatch", dbo_op_id_ubatch(span->id));
-    set_integer(L, "occurrence", dbo_op_id_occurrence(span->id));
+    dbo_lua_set_integer(L, "rank", dbo_op_id_rank(span->id));
+    dbo_lua_set_integer(L, "layer", dbo_op_id_layer(span->id));
+    dbo_lua_set_integer(L, "ubatch", dbo_op_id_ubatch(span->id));
+    dbo_lua_set_integer(L, "occurrence", dbo_op_id_occurrence(span->id));
     set_text(L, "kind", dbo_op_kind_name((dbo_op_kind)dbo_op_id_kind(span->id)));
     set_text(L, "part", span->part < 5 ? parts[span->part] : "?");
     set_us(L, "start_us", span->start_ns - spans->begin_ns);
     set_us(L, "end_us", span->end_ns - spans->begin_ns);
-    set_integer(L, "sms", (lua_Integer)span->sms);
-    set_integer(L, "bytes", (lua_Integer)span->bytes);
+    dbo_lua_set_integer(L, "sms", (lua_Integer)span->sms);
+    dbo_lua_set_integer(L, "bytes", (lua_Integer)span->bytes);
     push_stream(L, (uint32_t)span->stream);
     lua_setfield(L, -2, "stream");
     return 1;
@@ -194,8 +176,8 @@ static int count_spans(lua_State *L)
 void dbo_lua_push_result(lua_State *L, const dbo_outcome *outcome)
 {
     push_members(L, &outcome->result);
-    set_integer(L, "num_ranks", outcome->result.num_ranks);
-    set_integer(L, "num_ubatches", outcome->split ? outcome->result.num_ubatches : 1);
+    dbo_lua_set_integer(L, "num_ranks", outcome->result.num_ranks);
+    dbo_lua_set_integer(L, "num_ubatches", outcome->split ? outcome->result.num_ubatches : 1);
     push_spans(L, outcome);
     lua_setfield(L, -2, "spans");
     luaL_setmetatable(L, RESULT);
@@ -203,12 +185,9 @@ void dbo_lua_push_result(lua_State *L, const dbo_outcome *outcome)
 
 void dbo_lua_open_result(lua_State *L)
 {
-    dbo_lua_new_type(L, SCRATCH, collect_scratch);
     dbo_lua_new_type(L, RESULT, NULL);
     dbo_lua_new_type(L, SPANS, NULL);
-    lua_pushcfunction(L, span_at);
-    lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, count_spans);
-    lua_setfield(L, -2, "__len");
-    lua_pop(L, 3);
+    dbo_lua_set_function(L, "__index", span_at);
+    dbo_lua_set_function(L, "__len", count_spans);
+    lua_pop(L, 2);
 }

@@ -48,15 +48,13 @@ const char *dbo_lua_push_path(lua_State *L, const char *function, const char *en
         dbo_value_mismatch(what, "a string", value, &err);
         dbo_lua_raise(L, &err);
     } else if (path[0] == '/') {
-        dbo_fail(&err, DBO_INVALID, "For example: ../models/mine.lua",
-                 "%s takes a path relative to the script, not the absolute '%.80s'", function,
-                 path);
-        dbo_lua_raise(L, &err);
+        dbo_lua_fail(L, DBO_INVALID, "For example: ../models/mine.lua",
+                     "%s takes a path relative to the script, not the absolute '%.80s'", function,
+                     path);
     } else if (length <= wanted || strcmp(path + length - wanted, ending) != 0) {
-        dbo_fail(&err, DBO_INVALID, NULL,
-                 "%s takes the path of a %s file, relative to the script, not '%.80s'", function,
-                 ending, path);
-        dbo_lua_raise(L, &err);
+        dbo_lua_fail(L, DBO_INVALID, NULL,
+                     "%s takes the path of a %s file, relative to the script, not '%.80s'",
+                     function, ending, path);
     }
     return push_relative(L, path);
 }
@@ -75,11 +73,9 @@ static int load_script(lua_State *L)
 {
     dbo_error err = {0};
     const char *path = dbo_lua_push_path(L, "dbo.load", ".lua");
-    if (add_depth(L, 0) == MAX_LOADS) {
-        dbo_fail(&err, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
-                 MAX_LOADS);
-        dbo_lua_raise(L, &err);
-    }
+    if (add_depth(L, 0) == MAX_LOADS)
+        dbo_lua_fail(L, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
+                     MAX_LOADS);
     if (dbo_sandbox_load_file(dbo_sandbox_of(L), path, &err) != DBO_OK) {
         if (err.status != DBO_IO)
             dbo_sandbox_raise(L, &err);
@@ -91,12 +87,10 @@ static int load_script(lua_State *L)
     add_depth(L, -1);
     if (lua_status != LUA_OK)
         lua_error(L);
-    if (!luaL_testudata(L, -1, DBO_LUA_EXPERIMENT)) {
-        dbo_fail(&err, DBO_INVALID, "It must end with: return dbo.experiment { ... }",
-                 "%s returns %s, not an experiment", path,
-                 lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
-        dbo_lua_raise(L, &err);
-    }
+    if (!luaL_testudata(L, -1, DBO_LUA_EXPERIMENT))
+        dbo_lua_fail(L, DBO_INVALID, "It must end with: return dbo.experiment { ... }",
+                     "%s returns %s, not an experiment", path,
+                     lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
     return 1;
 }
 
@@ -131,12 +125,9 @@ static dbo_status tell(lua_State *L, const dbo_experiment *experiment, uint64_t 
 static void check_may_run(lua_State *L)
 {
     const dbo_load_options *options = dbo_lua_options(L);
-    dbo_error err = {0};
-    if (!options || !options->no_runs)
-        return;
-    dbo_fail(&err, DBO_INVALID, "Let the script return one of its experiments.",
-             "dbo.run is simulated: there is nothing for %s", options->no_runs);
-    dbo_lua_raise(L, &err);
+    if (options && options->no_runs)
+        dbo_lua_fail(L, DBO_INVALID, "Let the script return one of its experiments.",
+                     "dbo.run is simulated: there is nothing for %s", options->no_runs);
 }
 
 /* One that cannot end is worth a look, too. */
@@ -158,12 +149,10 @@ static int run_experiment(lua_State *L)
     dbo_error err = {0};
     dbo_experiment *experiment = luaL_testudata(L, 1, DBO_LUA_EXPERIMENT);
     lua_settop(L, 2);
-    if (!experiment || (lua_type(L, 2) != LUA_TTABLE && !lua_isnil(L, 2))) {
-        dbo_fail(&err, DBO_INVALID, NULL,
-                 "dbo.run takes an experiment and, if wanted, a table of overrides: "
-                 "dbo.run(e, { nodes = 4 })");
-        dbo_lua_raise(L, &err);
-    }
+    if (!experiment || (lua_type(L, 2) != LUA_TTABLE && !lua_isnil(L, 2)))
+        dbo_lua_fail(L, DBO_INVALID, NULL,
+                     "dbo.run takes an experiment and, if wanted, a table of overrides: "
+                     "dbo.run(e, { nodes = 4 })");
     check_may_run(L);
     if (!lua_isnil(L, 2)) {
         lua_getiuservalue(L, 1, 1);
@@ -179,8 +168,7 @@ static int run_experiment(lua_State *L)
     dbo_sandbox_pause(dbo_sandbox_of(L), false);
     if (status == DBO_CANCELLED) /* the script, too, however it was called */
         dbo_sandbox_look(L);
-    if (status != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L, status, &err);
     print_warnings(L, &outcome->result);
     dbo_lua_push_result(L, outcome);
     /* Traces and batches are large and not the collector's: they do not wait for it. */
@@ -195,8 +183,6 @@ void dbo_lua_open_run(lua_State *L)
     dbo_lua_new_type(L, OUTCOME, collect_outcome);
     lua_pop(L, 1);
     dbo_lua_open_result(L);
-    lua_pushcfunction(L, load_script);
-    lua_setfield(L, -2, "load");
-    lua_pushcfunction(L, run_experiment);
-    lua_setfield(L, -2, "run");
+    dbo_lua_set_function(L, "load", load_script);
+    dbo_lua_set_function(L, "run", run_experiment);
 }

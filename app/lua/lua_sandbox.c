@@ -236,6 +236,11 @@ static int set_up(lua_State *L)
     static const char *const strings[] = {"byte", "char",  "find",     "format",  "gmatch", "gsub",
                                           "len",  "lower", "match",    "reverse", "sub",    "upper",
                                           "pack", "rep",   "packsize", "unpack",  NULL};
+    static const luaL_Reg own[] = {{"print", print_line},
+                                   {"require", require_dbo},
+                                   {"xpcall", call_with_handler},
+                                   {"setmetatable", set_metatable},
+                                   {NULL, NULL}};
     luaL_requiref(L, "_G", luaopen_base, 1);
     luaL_requiref(L, "string", luaopen_string, 1);
     luaL_requiref(L, "table", luaopen_table, 1);
@@ -245,14 +250,7 @@ static int set_up(lua_State *L)
 
     lua_pushglobaltable(L);
     keep_only(L, globals);
-    lua_pushcfunction(L, print_line);
-    lua_setfield(L, 1, "print");
-    lua_pushcfunction(L, require_dbo);
-    lua_setfield(L, 1, "require");
-    lua_pushcfunction(L, call_with_handler);
-    lua_setfield(L, 1, "xpcall");
-    lua_pushcfunction(L, set_metatable);
-    lua_setfield(L, 1, "setmetatable");
+    luaL_setfuncs(L, own, 0);
     lua_getfield(L, 1, "string");
     keep_only(L, strings);
     lua_getfield(L, -1, "rep");
@@ -380,48 +378,29 @@ dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_er
     return dbo_sandbox_watched_call(box, arguments, results, err);
 }
 
-dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, size_t *length,
-                            dbo_error *err)
+dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, dbo_strbuf *text, dbo_error *err)
 {
+    char piece[16384];
+    size_t bytes = 0;
     DBO_TRY(dbo_input_remember(path, err));
     FILE *file = fopen(path, "rb");
-    if (!file) {
-        dbo_fail_read(err, path, errno);
-        return DBO_IO;
-    }
+    if (!file)
+        return dbo_fail_read(err, path, errno);
     dbo_status status = DBO_OK;
-    size_t used = 0, capacity = 16384;
-    char *bytes = malloc(capacity);
-    for (bool more = true; more && bytes;) {
-        size_t got = fread(bytes + used, 1, capacity - used - 1, file);
-        used += got;
-        more = got > 0 && used <= max_bytes;
-        if (more && capacity - used < 2) {
-            capacity *= 2;
-            char *moved = realloc(bytes, capacity);
-            if (!moved)
-                free(bytes);
-            bytes = moved;
-        }
-    }
-    if (!bytes) {
-        (void)fclose(file);
-        dbo_fail_memory(err, path);
-        return DBO_NO_MEMORY;
-    }
-    if (used > max_bytes)
+    do {
+        bytes = fread(piece, 1, sizeof piece, file);
+        dbo_strbuf_add_bytes(text, piece, bytes);
+    } while (bytes > 0 && text->len <= max_bytes && !text->failed);
+    if (text->failed)
+        status = dbo_fail_memory(err, path);
+    else if (text->len > max_bytes)
         status = dbo_fail(err, DBO_LIMIT, NULL, "%s is larger than %zu MiB", path, max_bytes >> 20);
     else if (ferror(file))
         status = dbo_fail_read(err, path, errno);
     (void)fclose(file);
-    if (status != DBO_OK) {
-        free(bytes);
-        return status;
-    }
-    bytes[used] = '\0';
-    *text = bytes;
-    *length = used;
-    return DBO_OK;
+    if (status != DBO_OK)
+        dbo_strbuf_fini(text);
+    return status;
 }
 
 /* Keeps path and text (taken) for key lines; one text a path, however often it is loaded. */
@@ -475,12 +454,11 @@ static size_t preamble(const char *text)
 
 dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err)
 {
-    char *text = NULL;
-    size_t length = 0;
-    DBO_TRY(dbo_sandbox_read(path, box->limits.source_bytes, &text, &length, err));
-    DBO_TRY(keep_source(box, path, text, err));
-    size_t skipped = preamble(text);
-    dbo_chunk chunk = {path, text + skipped, length - skipped, LUA_OK};
+    dbo_strbuf text = {0};
+    DBO_TRY(dbo_sandbox_read(path, box->limits.source_bytes, &text, err));
+    DBO_TRY(keep_source(box, path, text.data, err));
+    size_t skipped = preamble(text.data);
+    dbo_chunk chunk = {path, text.data + skipped, text.len - skipped, LUA_OK};
     if (chunk.text[0] == LUA_SIGNATURE[0]) {
         return dbo_fail(err, DBO_PARSE, "Give the script's source text.",
                         "%s: compiled Lua is not accepted", path);

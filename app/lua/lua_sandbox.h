@@ -23,6 +23,7 @@
 #define DBO_APP_LUA_SANDBOX_H
 
 #include "core/base/status.h"
+#include "core/base/strbuf.h"
 
 #include <lua.h>
 #include <stdbool.h>
@@ -86,8 +87,8 @@ int dbo_sandbox_raise_in(lua_State *L, const char *path, dbo_error *err);
 /* The value that `require "dbo"` returns is the one at the top of the stack; pops it. */
 void dbo_sandbox_set_module(dbo_sandbox *box);
 
-/* Reads a whole file of at most max_bytes into *text (malloc, NUL-terminated; the caller frees). */
-dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, char **text, size_t *length,
-                            dbo_error *err);
+/* Reads a whole file of at most max_bytes into a zeroed text, the caller's to free; its data is not
+ * NULL then. */
+dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, dbo_strbuf *text, dbo_error *err);
 
 #endif

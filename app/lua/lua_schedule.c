@@ -160,8 +160,7 @@ static int make_schedule(lua_State *L)
     dbo_error err = {0};
     dbo_schedule_keys keys = {.num_ubatches = 2};
     const dbo_value *table = dbo_lua_read_argument(L, DBO_LUA_SCHEDULE);
-    if (set_keys(&keys, table, &err) != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L, set_keys(&keys, table, &err), &err);
     lua_pushliteral(L, "layer");
     if (lua_rawget(L, 1) != LUA_TFUNCTION) {
         dbo_value_mismatch("layer", "a function(u)", dbo_value_member(table, "layer"), &err);
@@ -184,6 +183,5 @@ void dbo_lua_open_schedule(lua_State *L)
     dbo_lua_new_type(L, DBO_LUA_SCHEDULE, collect_schedule);
     lua_pop(L, 2);
     dbo_lua_open_ubatch(L);
-    lua_pushcfunction(L, make_schedule);
-    lua_setfield(L, -2, "schedule");
+    dbo_lua_set_function(L, "schedule", make_schedule);
 }

@@ -13,38 +13,16 @@
 
 #define TABLE "dbo.table"
 
-/* A text under construction that a userdata owns. */
-static dbo_strbuf *push_text(lua_State *L)
-{
-    dbo_strbuf *text = lua_newuserdatauv(L, sizeof *text, 0);
-    *text = (dbo_strbuf){0};
-    luaL_setmetatable(L, "dbo.text");
-    return text;
-}
-
-static int collect_text(lua_State *L)
-{
-    dbo_strbuf_fini(lua_touserdata(L, 1));
-    return 0;
-}
-
 static int collect_table(lua_State *L)
 {
     dbo_table_fini(lua_touserdata(L, 1));
     return 0;
 }
 
-static void check(lua_State *L, dbo_status status, dbo_error *err)
-{
-    if (status != DBO_OK)
-        dbo_lua_raise(L, err);
-}
-
 static void check_text(lua_State *L, const dbo_strbuf *text)
 {
     dbo_error err = {0};
-    if (text->failed)
-        check(L, dbo_fail_memory(&err, "a table's text"), &err);
+    dbo_lua_check(L, dbo_need_memory(!text->failed, "a table's text", &err), &err);
 }
 
 /* ---- making ---- */
@@ -97,7 +75,7 @@ static int make_table(lua_State *L)
     dbo_table *table = lua_newuserdatauv(L, sizeof *table, 0);
     *table = (dbo_table){0};
     luaL_setmetatable(L, TABLE);
-    check(L, set_table(table, value, &err), &err);
+    dbo_lua_check(L, set_table(table, value, &err), &err);
     return 1;
 }
 
@@ -106,13 +84,10 @@ static int make_table(lua_State *L)
 /* The table of a method; called with a colon. */
 static dbo_table *self_of(lua_State *L)
 {
-    dbo_error err = {0};
     dbo_table *table = luaL_testudata(L, 1, TABLE);
     if (!table)
-        check(L,
-              dbo_fail(&err, DBO_INVALID, NULL,
-                       "the methods of a table are called with a colon: t:print()"),
-              &err);
+        dbo_lua_fail(L, DBO_INVALID, NULL,
+                     "the methods of a table are called with a colon: t:print()");
     return table;
 }
 
@@ -141,7 +116,7 @@ static void put_cell(lua_State *L, dbo_table *table, uint32_t column)
     }
     lua_pop(L, 1);
     if (cell.kind != DBO_CELL_NONE)
-        check(L, dbo_table_put(table, column, cell, &err), &err);
+        dbo_lua_check(L, dbo_table_put(table, column, cell, &err), &err);
 }
 
 /* The cells of a row whose keys are names of columns. */
@@ -152,7 +127,7 @@ static void put_named(lua_State *L, dbo_table *table, const dbo_value *row)
     for (uint32_t c = 0; c < table->num_columns; c++)
         names[c] = table->columns[c].name;
     const dbo_settings settings = {"the table", NULL, 0, names, NULL};
-    check(L, dbo_settings_set(&settings, NULL, row, &err), &err);
+    dbo_lua_check(L, dbo_settings_set(&settings, NULL, row, &err), &err);
     for (uint32_t i = 0; i < row->count; i++) {
         lua_pushstring(L, row->table[i].key);
         put_cell(L, table, dbo_table_column(table, row->table[i].key));
@@ -167,18 +142,16 @@ static int add_row(lua_State *L)
     const dbo_value *row =
         dbo_lua_read_flat(L, 2); /* the keys stay, whatever a script does meanwhile */
     if (row->kind != DBO_VALUE_TABLE && row->kind != DBO_VALUE_LIST)
-        check(L, dbo_value_mismatch("a row", "a table", row, &err), &err);
-    check(L, dbo_table_add_row(table, &err), &err);
+        dbo_lua_check(L, dbo_value_mismatch("a row", "a table", row, &err), &err);
+    dbo_lua_check(L, dbo_table_add_row(table, &err), &err);
     if (row->kind == DBO_VALUE_TABLE && row->table[row->count - 1].key) {
         put_named(L, table, row);
         return 0;
     }
     lua_Unsigned count = lua_rawlen(L, 2); /* nil leaves a cell empty */
     if (count > table->num_columns)
-        check(L,
-              dbo_fail(&err, DBO_INVALID, NULL, "a row has %u values, but the table %u columns",
-                       (unsigned)count, table->num_columns),
-              &err);
+        dbo_lua_fail(L, DBO_INVALID, NULL, "a row has %u values, but the table %u columns",
+                     (unsigned)count, table->num_columns);
     for (uint32_t c = 0; c < table->num_columns; c++) {
         lua_pushinteger(L, c + 1);
         put_cell(L, table, c);
@@ -209,7 +182,7 @@ static void print_out(lua_State *L, const dbo_strbuf *text)
 static int print_table(lua_State *L)
 {
     const dbo_table *table = self_of(L);
-    dbo_strbuf *text = push_text(L);
+    dbo_strbuf *text = dbo_lua_push_text(L);
     dbo_table_print(table, limits_of(L)->ascii, limits_of(L)->columns, text);
     print_out(L, text);
     return 0;
@@ -218,7 +191,7 @@ static int print_table(lua_State *L)
 static int table_csv(lua_State *L)
 {
     const dbo_table *table = self_of(L);
-    dbo_strbuf *text = push_text(L);
+    dbo_strbuf *text = dbo_lua_push_text(L);
     dbo_table_csv(table, text);
     check_text(L, text);
     lua_pushstring(L, dbo_strbuf_text(text));
@@ -274,9 +247,9 @@ static int plot_table(lua_State *L)
     const dbo_table *table = self_of(L);
     dbo_plot plot = {.ascii = limits_of(L)->ascii, .columns = limits_of(L)->columns};
     lua_settop(L, 2);
-    check(L, set_plot(&plot, table, dbo_lua_read(L, 2), &err), &err);
-    dbo_strbuf *text = push_text(L);
-    check(L, dbo_table_plot(table, &plot, text, &err), &err);
+    dbo_lua_check(L, set_plot(&plot, table, dbo_lua_read(L, 2), &err), &err);
+    dbo_strbuf *text = dbo_lua_push_text(L);
+    dbo_lua_check(L, dbo_table_plot(table, &plot, text, &err), &err);
     print_out(L, text);
     return 0;
 }
@@ -288,13 +261,10 @@ void dbo_lua_open_table(lua_State *L)
                                        {"csv", table_csv},
                                        {"plot", plot_table},
                                        {NULL, NULL}};
-    dbo_lua_new_type(L, "dbo.text", collect_text);
     dbo_lua_new_type(L, TABLE, collect_table);
-    lua_pushcfunction(L, count_rows);
-    lua_setfield(L, -2, "__len");
+    dbo_lua_set_function(L, "__len", count_rows);
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");
-    lua_pop(L, 2);
-    lua_pushcfunction(L, make_table);
-    lua_setfield(L, -2, "table");
+    lua_pop(L, 1);
+    dbo_lua_set_function(L, "table", make_table);
 }

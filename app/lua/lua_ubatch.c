@@ -30,9 +30,7 @@ typedef struct dbo_handle {
 
 static int refuse(lua_State *L, const char *hint, const char *sentence)
 {
-    dbo_error err = {0};
-    dbo_fail(&err, DBO_REFUSED, hint, "%s", sentence);
-    return dbo_lua_raise(L, &err);
+    return dbo_lua_fail(L, DBO_REFUSED, hint, "%s", sentence);
 }
 
 static dbo_recording *recording_of(lua_State *L)
@@ -203,8 +201,7 @@ static void read_table(lua_State *L, dbo_recording *r, int index, dbo_work *work
     const dbo_value *table = dbo_lua_read(L, index);
     const dbo_value *reads = dbo_value_member(table, "reads");
     const dbo_value *writes = dbo_value_member(table, "writes");
-    if (dbo_settings_set(&settings, work, table, &err) != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L, dbo_settings_set(&settings, work, table, &err), &err);
     if (reads)
         work->num_reads = read_buffers(L, r, "reads", reads, work->reads);
     if (writes)
@@ -251,7 +248,6 @@ static dbo_op_io io_of(const dbo_work *work, dbo_access lists[2 * MAX_IO])
 /* A kind of the layer; with a duration, any other name is a synthetic op. */
 static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
 {
-    dbo_error err = {0};
     dbo_op_kind kind = dbo_op_kind_of_name(work->name);
     bool transfer = kind < DBO_KIND_COUNT && dbo_op_kind_class(kind) == DBO_CLASS_COMM;
     if (transfer || strcmp(work->name, "dispatch") == 0 || strcmp(work->name, "combine") == 0)
@@ -262,11 +258,10 @@ static dbo_op_kind kind_of(lua_State *L, const dbo_work *work)
     if (work->us >= 0)
         return DBO_KIND_SYNTHETIC;
     const char *nearest = dbo_op_kind_suggest(work->name);
-    dbo_fail(&err, DBO_INVALID, "An op of another name needs us = its duration.",
-             nearest ? "unknown op '%.40s', did you mean '%s'?" : "unknown op '%.40s'", work->name,
-             nearest);
-    dbo_lua_raise(L, &err);
-    return DBO_KIND_NONE;
+    return (dbo_op_kind)dbo_lua_fail(
+        L, DBO_INVALID, "An op of another name needs us = its duration.",
+        nearest ? "unknown op '%.40s', did you mean '%s'?" : "unknown op '%.40s'", work->name,
+        nearest);
 }
 
 static int64_t to_ns(double us)
@@ -302,9 +297,10 @@ static int u_op_of(lua_State *L)
     dbo_recording *r = recording_of(L);
     dbo_error err = {0};
     uint32_t owner = 0;
-    if (dbo_value_integer("the ubatch of u.op_of", dbo_lua_read(L, 1), 0,
-                          r->t->builder.program.num_ubatches - 1, &owner, &err) != DBO_OK)
-        dbo_lua_raise(L, &err);
+    dbo_lua_check(L,
+                  dbo_value_integer("the ubatch of u.op_of", dbo_lua_read(L, 1), 0,
+                                    r->t->builder.program.num_ubatches - 1, &owner, &err),
+                  &err);
     return add_op(L, r, owner, 2);
 }
 
@@ -467,15 +463,13 @@ static const dbo_function functions[] = {
 /* __index of u: a function that does not exist. */
 static int unknown_function(lua_State *L)
 {
-    dbo_error err = {0};
     const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
     dbo_suggestion near = dbo_suggest_begin(key);
     for (size_t i = 0; i < NUM_FUNCTIONS; i++)
         dbo_suggest_offer(&near, functions[i].name);
-    dbo_fail(&err, DBO_INVALID, NULL,
-             near.nearest ? "u has no '%.40s', did you mean '%s'?" : "u has no '%.40s'", key,
-             near.nearest);
-    return dbo_lua_raise(L, &err);
+    return dbo_lua_fail(L, DBO_INVALID, NULL,
+                        near.nearest ? "u has no '%.40s', did you mean '%s'?" : "u has no '%.40s'",
+                        key, near.nearest);
 }
 
 void dbo_lua_push_ubatch(lua_State *L, int recording)
@@ -490,10 +484,8 @@ void dbo_lua_push_ubatch(lua_State *L, int recording)
         lua_pushcclosure(L, functions[i].func, 4);
         lua_setfield(L, -2, functions[i].name);
     }
-    lua_pushinteger(L, r->ubatch);
-    lua_setfield(L, -2, "id");
-    lua_pushinteger(L, r->t->builder.program.num_ubatches);
-    lua_setfield(L, -2, "num_ubatches");
+    dbo_lua_set_integer(L, "id", r->ubatch);
+    dbo_lua_set_integer(L, "num_ubatches", r->t->builder.program.num_ubatches);
     luaL_setmetatable(L, "dbo.ubatch");
 }
 
@@ -511,11 +503,9 @@ void dbo_lua_open_ubatch(lua_State *L)
         "__shr", "__len", "__call", "__concat", "__index", "__newindex", "__tostring"};
     dbo_lua_new_type(L, HANDLE, NULL);
     for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
-        lua_pushcfunction(L, refuse_data);
-        lua_setfield(L, -2, operators[i]);
+        dbo_lua_set_function(L, operators[i], refuse_data);
     }
     dbo_lua_new_type(L, "dbo.ubatch", NULL);
-    lua_pushcfunction(L, unknown_function);
-    lua_setfield(L, -2, "__index");
+    dbo_lua_set_function(L, "__index", unknown_function);
     lua_pop(L, 2);
 }

@@ -9,6 +9,7 @@
  * whole process; ours looks at what this thread is parsing, and is malloc where it is nothing.
  */
 #include "core/base/arena.h"
+#include "core/base/strbuf.h"
 #include "lab/files/json.h"
 
 #include <errno.h>
@@ -19,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_CHUNK_BYTES   ((size_t)64 * 1024)
 #define MIN_CHUNK_BYTES    ((size_t)2 * 1024)
 #define MAX_CHUNK_BYTES    ((size_t)64 * 1024)
 #define DEFAULT_MAX_BYTES  ((size_t)256 << 20)
@@ -339,27 +339,21 @@ const json_t *dbo_json_tree(const dbo_json *doc)
 
 /* ---- files ---- */
 
-static dbo_status read_stream(FILE *file, const dbo_json_options *options, char **out,
-                              size_t *length, dbo_error *err)
+static dbo_status read_stream(FILE *file, const dbo_json_options *options, dbo_strbuf *out,
+                              dbo_error *err)
 {
-    size_t capacity = 0;
+    char piece[16384];
+    size_t bytes;
     size_t max_bytes = options->max_bytes > 0 ? options->max_bytes : DEFAULT_MAX_BYTES;
-    for (;;) {
+    do {
         if (options->cancelled && options->cancelled(options->cancelled_self))
             return dbo_fail(err, DBO_CANCELLED, NULL, "interrupted");
-        if (capacity - *length < READ_CHUNK_BYTES) {
-            capacity = capacity * 2 + READ_CHUNK_BYTES;
-            char *larger = realloc(*out, capacity);
-            DBO_TRY(dbo_need_memory(larger, "the text of a JSON file", err));
-            *out = larger;
-        }
-        size_t got = fread(*out + *length, 1, capacity - *length, file);
-        *length += got;
-        if (*length > max_bytes)
+        bytes = fread(piece, 1, sizeof piece, file);
+        dbo_strbuf_add_bytes(out, piece, bytes);
+        DBO_TRY(dbo_need_memory(!out->failed, "the text of a JSON file", err));
+        if (out->len > max_bytes)
             return dbo_fail(err, DBO_LIMIT, NULL, "the file has more than %zu bytes", max_bytes);
-        if (got == 0)
-            break;
-    }
+    } while (bytes > 0);
     return ferror(file) ? dbo_fail_read(err, options->name, errno) : DBO_OK;
 }
 
@@ -368,21 +362,20 @@ dbo_status dbo_json_read_file(dbo_json **out, const char *path, const dbo_json_o
 {
     dbo_json_options named = options ? *options : (dbo_json_options){0};
     bool is_stdin = strcmp(path, "-") == 0;
-    char *text = NULL;
-    size_t length = 0;
+    dbo_strbuf text = {0};
     *out = NULL;
     if (!named.name)
         named.name = is_stdin ? "stdin" : path;
     FILE *file = is_stdin ? stdin : fopen(path, "rb");
     if (!file)
         return dbo_fail_read(err, path, errno);
-    dbo_status status = read_stream(file, &named, &text, &length, err);
+    dbo_status status = read_stream(file, &named, &text, err);
     if (status == DBO_OK)
-        status = dbo_json_parse(out, text, length, &named, err);
+        status = dbo_json_parse(out, text.data, text.len, &named, err);
     else if (status != DBO_IO) /* whose sentence names the file */
         dbo_error_at(err, named.name, 0);
     if (!is_stdin)
         fclose(file);
-    free(text);
+    dbo_strbuf_fini(&text);
     return status;
 }
