@@ -24,11 +24,6 @@ typedef struct check_arguments {
 
 /* ---- scripts ---- */
 
-static const char *plural(uint32_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void say_left_out(const char *what, const char *why, dbo_strbuf *text)
 {
     if (why[0])
@@ -43,7 +38,7 @@ static void summarise(const check_arguments *arguments, const dbo_check_report *
     dbo_strbuf_printf(&line, "%s: ", arguments->script.path);
     if (report->status != DBO_OK)
         dbo_strbuf_printf(&line, "the run ended with an error; %u order%s explored", report->orders,
-                          plural(report->orders));
+                          report->orders == 1 ? "" : "s");
     else
         dbo_findings_count(&report->findings, report->orders, &line);
     if (report->turns > 0)

@@ -3,6 +3,7 @@
  * Failures keep one sentence, which device.status hands out; the text of CUDA's error goes into it
  * with the call that met it.
  */
+#include "core/base/vec.h"
 #include "gpu/cuda_impl.h"
 #include "gpu/synthetic.h"
 
@@ -70,18 +71,8 @@ dbo_status dbo_cuda_status(void *self, dbo_error *err)
 dbo_status dbo_cuda_reserve(dbo_cuda *cuda, void *array_pointer, uint32_t *cap, uint32_t need,
                             size_t item_bytes)
 {
-    if (need <= *cap)
-        return DBO_OK;
-    uint32_t grown = *cap ? *cap : 16;
-    while (grown < need)
-        grown *= 2;
-    void **array = array_pointer;
-    char *bigger = realloc(*array, grown * item_bytes);
-    DBO_TRY(dbo_need_memory(bigger, "the device's tables", &cuda->failure));
-    memset(bigger + *cap * item_bytes, 0, (grown - *cap) * item_bytes);
-    *array = bigger;
-    *cap = grown;
-    return DBO_OK;
+    bool there = dbo_vec_grow_zeroed(array_pointer, cap, need, item_bytes) == DBO_OK;
+    return dbo_need_memory(there, "the device's tables", &cuda->failure);
 }
 
 /* ---- host ---- */

@@ -10,11 +10,12 @@
  */
 #include "gpu/cupti_trace.h"
 
+#include "core/base/vec.h"
+
 #include <cuda.h>
 #include <cupti.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { BUFFER_BYTES = 4 << 20, MAX_STREAMS = 64 };
@@ -45,8 +46,7 @@ struct dbo_cupti {
     CUpti_SubscriberHandle subscriber;
     pthread_mutex_t lock;
     id_map calls, nodes;
-    kept_record *records;
-    size_t num_records, cap_records;
+    DBO_VEC(kept_record) records;
     uint64_t dropped;
     uint32_t total_sms;
     struct {
@@ -127,17 +127,8 @@ static bool map_put(id_map *map, uint64_t key, op_mark value)
 
 static void keep(dbo_cupti *cupti, const kept_record *record)
 {
-    if (cupti->num_records == cupti->cap_records) {
-        size_t cap = cupti->cap_records ? cupti->cap_records * 2 : 4096;
-        kept_record *bigger = realloc(cupti->records, cap * sizeof *bigger);
-        if (!bigger) {
-            cupti->failed = true;
-            return;
-        }
-        cupti->records = bigger;
-        cupti->cap_records = cap;
-    }
-    cupti->records[cupti->num_records++] = *record;
+    if (DBO_VEC_PUSH(&cupti->records, *record) != DBO_OK)
+        cupti->failed = true;
 }
 
 static void keep_kernel(dbo_cupti *cupti, const CUpti_ActivityKernel10 *kernel)
@@ -395,7 +386,7 @@ void dbo_cupti_destroy(dbo_cupti *cupti)
     pthread_mutex_destroy(&cupti->lock);
     map_fini(&cupti->calls);
     map_fini(&cupti->nodes);
-    free(cupti->records);
+    DBO_VEC_FINI(&cupti->records);
     free(cupti);
 }
 
@@ -479,13 +470,13 @@ static int by_end(const void *a, const void *b)
 
 static dbo_status push_spans(dbo_cupti *cupti, dbo_cupti_counts *counts, dbo_error *err)
 {
-    dbo_span *spans = malloc((cupti->num_records + 1) * sizeof *spans);
+    dbo_span *spans = malloc((cupti->records.count + 1) * sizeof *spans);
     DBO_TRY(dbo_need_memory(spans, "the spans of the GPU", err));
-    for (size_t i = 0; i < cupti->num_records; i++) {
-        counts->in_graphs += cupti->records[i].node != 0;
-        counts->matched += match(cupti, &cupti->records[i], &spans[counts->matched]);
+    for (size_t i = 0; i < cupti->records.count; i++) {
+        counts->in_graphs += cupti->records.items[i].node != 0;
+        counts->matched += match(cupti, &cupti->records.items[i], &spans[counts->matched]);
     }
-    counts->records = cupti->num_records;
+    counts->records = cupti->records.count;
     counts->dropped = cupti->dropped;
     qsort(spans, (size_t)counts->matched, sizeof *spans, by_end);
     for (uint64_t i = 0; i < counts->matched; i++)
@@ -504,7 +495,7 @@ dbo_status dbo_cupti_flush(dbo_cupti *cupti, dbo_cupti_counts *counts, dbo_error
         status = dbo_fail(err, DBO_NO_MEMORY, NULL,
                           "some records of the GPU were lost: a table could not grow or an id "
                           "could not be pushed");
-    cupti->num_records = 0;
+    cupti->records.count = 0;
     cupti->dropped = 0;
     map_fini(&cupti->calls);
     pthread_mutex_unlock(&cupti->lock);

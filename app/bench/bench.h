@@ -27,6 +27,11 @@
 
 typedef bool (*dbo_bench_cancelled)(void *unused);
 
+/* Shows how far it is, on a line that the next call takes for itself. `terminal` may
+ * be NULL. (bench_report.c) */
+void dbo_bench_progress(FILE *terminal, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* ---- handoff ---- */
 
 typedef struct dbo_bench_handoff_result {

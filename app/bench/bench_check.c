@@ -142,18 +142,6 @@ static dbo_status run_checked(const dbo_experiment *e, timing *out, dbo_error *e
 
 /* ---- pairs ---- */
 
-static void show_progress(const dbo_bench_check_options *options, uint32_t row, uint32_t pair)
-{
-    if (!options->progress)
-        return;
-    if (pair < options->pairs)
-        fprintf(options->progress, "\rchecker: row %u of %u, pair %u of %u ", row + 1,
-                DBO_BENCH_CHECK_ROWS, pair + 1, options->pairs);
-    else
-        fprintf(options->progress, "\r%*s\r", 60, "");
-    (void)fflush(options->progress);
-}
-
 static dbo_status run_pair(const dbo_experiment *e, uint32_t pair, timing *plain, timing *checked,
                            dbo_error *err)
 {
@@ -179,7 +167,8 @@ static dbo_status time_row(const dbo_bench_check_options *options, const dbo_exp
         timing plain, checked;
         if (options->cancelled && options->cancelled(NULL))
             return dbo_fail(err, DBO_CANCELLED, NULL, "the benchmark was interrupted");
-        show_progress(options, number, i > 0 ? i - WARM_UP : 0);
+        dbo_bench_progress(options->progress, "checker: row %u of %u, pair %u of %u ", number + 1,
+                           DBO_BENCH_CHECK_ROWS, (i > 0 ? i - WARM_UP : 0) + 1, options->pairs);
         DBO_TRY(run_pair(e, i, &plain, &checked, err));
         if (i < WARM_UP)
             continue;
@@ -207,7 +196,7 @@ dbo_status dbo_bench_check(const dbo_bench_check_options *options, dbo_bench_che
         DBO_TRY(load(w, &experiment, err));
         status = time_row(options, &experiment, i, &out->rows[i], err);
         dbo_experiment_fini(&experiment);
-        show_progress(options, i, options->pairs);
+        dbo_bench_progress(options->progress, "%s", "");
     }
     return status;
 }

@@ -5,6 +5,19 @@
 #include "lab/files/json_write.h"
 
 #include <math.h>
+#include <stdarg.h>
+
+void dbo_bench_progress(FILE *terminal, const char *format, ...)
+{
+    va_list args;
+    if (!terminal)
+        return;
+    va_start(args, format);
+    fprintf(terminal, "\r%*s\r", 60, "");
+    vfprintf(terminal, format, args);
+    va_end(args);
+    (void)fflush(terminal);
+}
 
 /* ---- tables ---- */
 

@@ -135,17 +135,6 @@ static bool is_standard(const dbo_bench_model *model)
     return same;
 }
 
-static void show_progress(const dbo_bench_sim_options *options, uint32_t ranks, uint32_t run)
-{
-    if (!options->progress)
-        return;
-    if (run < options->runs)
-        fprintf(options->progress, "\r%u ranks: run %u of %u ", ranks, run + 1, options->runs);
-    else
-        fprintf(options->progress, "\r%*s\r", 40, "");
-    (void)fflush(options->progress);
-}
-
 static dbo_status check_run(const dbo_bench_sim_row *row, const dbo_bench_result *run,
                             dbo_error *err)
 {
@@ -174,7 +163,8 @@ static dbo_status time_row(const dbo_bench_sim_options *options, char *floor_pat
     for (uint32_t i = 0; i < options->runs; i++) {
         dbo_bench_result own = {0};
         floor_run floor = {0};
-        show_progress(options, row->ranks, i);
+        dbo_bench_progress(options->progress, "%u ranks: run %u of %u ", row->ranks, i + 1,
+                           options->runs);
         DBO_TRY(run_own(options, row->ranks, &own, err));
         if (i == 0) {
             row->ops = own.ops;
@@ -209,7 +199,7 @@ dbo_status dbo_bench_sim(const dbo_bench_sim_options *options, dbo_bench_sim_res
         dbo_bench_sim_row *row = &out->rows[out->num_rows];
         row->ranks = options->model.ranks[out->num_rows];
         status = time_row(options, floor_path, row, err);
-        show_progress(options, row->ranks, options->runs);
+        dbo_bench_progress(options->progress, "%s", "");
         if (row->ranks >= most) {
             most = row->ranks;
             out->floor_ratio = row->floor_ratio;

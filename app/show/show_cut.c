@@ -28,10 +28,7 @@ static void add_ranks(const dbo_simulated *run, uint32_t num_ranks, uint32_t cla
             dbo_strbuf_add(out, "...");
             return;
         }
-        if (end == rank)
-            dbo_strbuf_printf(out, "%u", rank);
-        else
-            dbo_strbuf_printf(out, "%u-%u", rank, end);
+        dbo_strbuf_printf(out, end > rank ? "%u-%u" : "%u", rank, end);
         rank = end;
     }
 }

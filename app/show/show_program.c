@@ -96,12 +96,6 @@ static void add_event(const listing *l, uint32_t event)
     dbo_strbuf_printf(l->out, "%-20s", name);
 }
 
-static void add_bytes(uint64_t bytes, dbo_strbuf *out)
-{
-    if (bytes > 0)
-        dbo_strbuf_printf(out, " %9.1f MiB", (double)bytes / (1024.0 * 1024.0));
-}
-
 static void add_fields(const listing *l, const dbo_instr *instr)
 {
     const dbo_program *p = l->program;
@@ -152,8 +146,9 @@ static void add_fields(const listing *l, const dbo_instr *instr)
     case DBO_CODE_RECORD_STREAM:
         dbo_strbuf_printf(l->out, "%-20s%-8s", p->buffers[instr->index].name,
                           p->stream_names[instr->stream]);
-        if (instr->code == DBO_CODE_ALLOC)
-            add_bytes(p->buffers[instr->index].bytes, l->out);
+        if (instr->code == DBO_CODE_ALLOC && p->buffers[instr->index].bytes > 0)
+            dbo_strbuf_printf(l->out, " %9.1f MiB",
+                              (double)p->buffers[instr->index].bytes / (1024.0 * 1024.0));
         break;
     case DBO_CODE_YIELD: dbo_strbuf_add(l->out, "---- the next ubatch's turn ----"); break;
     case DBO_CODE_HOOK_RUN:
@@ -197,16 +192,14 @@ static void add_layers(const dbo_plan *plan, uint32_t layer, dbo_strbuf *out)
 static dbo_status make_plan(const dbo_outcome *outcome, uint32_t layer, dbo_plan *plan,
                             dbo_error *err)
 {
-    if (outcome->on.results[outcome->on.class_of[outcome->rank]].cut.num_ubatches == 0) {
-        dbo_fail(err, DBO_INVALID, NULL, "no rank has a token to run: there is no program");
-        return DBO_INVALID;
-    }
+    if (dbo_simulated_result(&outcome->on, outcome->rank)->cut.num_ubatches == 0)
+        return dbo_fail(err, DBO_INVALID, NULL, "no rank has a token to run: there is no program");
     DBO_TRY(dbo_simulated_plan(outcome->result.experiment, &outcome->on, outcome->rank, plan, err));
     if (layer < plan->num_layers && plan->kind_of_layer)
         return DBO_OK;
-    dbo_fail(err, DBO_INVALID, NULL, "there is no layer %u: %u run", layer, plan->num_layers);
+    uint32_t num_layers = plan->num_layers;
     dbo_plan_fini(plan);
-    return DBO_INVALID;
+    return dbo_fail(err, DBO_INVALID, NULL, "there is no layer %u: %u run", layer, num_layers);
 }
 
 dbo_status dbo_show_program(const dbo_outcome *outcome, uint32_t layer, bool ascii, dbo_strbuf *out,

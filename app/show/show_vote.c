@@ -68,10 +68,7 @@ static uint32_t stretch_end(const vote_view *v, uint32_t first)
 static void add_heading(const vote_view *v, uint32_t first, uint32_t end)
 {
     char text[32];
-    if (end == first + 1)
-        snprintf(text, sizeof text, "rank %u", first);
-    else
-        snprintf(text, sizeof text, "ranks %u-%u", first, end - 1);
+    snprintf(text, sizeof text, end > first + 1 ? "ranks %u-%u" : "rank %u", first, end - 1);
     dbo_strbuf_printf(v->out, "  %*s", COLUMN_WIDTH, text);
 }
 
@@ -195,10 +192,7 @@ static void add_counts(const vote_view *v)
         }
         dbo_strbuf_printf(v->out, "%s%" PRId32 " tokens on ", shown ? ", " : "",
                           v->run->across_dp[rank]);
-        if (end == rank + 1)
-            dbo_strbuf_printf(v->out, "rank %u", rank);
-        else
-            dbo_strbuf_printf(v->out, "ranks %u-%u", rank, end - 1);
+        dbo_strbuf_printf(v->out, end > rank + 1 ? "ranks %u-%u" : "rank %u", rank, end - 1);
         rank = end;
     }
     dbo_strbuf_add(v->out, "\n");

@@ -41,11 +41,6 @@ typedef struct stepper {
 
 /* ---- turns ---- */
 
-static bool is_turn(const dbo_mark *mark, uint32_t rank, uint32_t step)
-{
-    return mark->rank == rank && mark->step == step && mark->kind == DBO_MARK_TURN;
-}
-
 /* The last step up to the measured one in which ubatches took turns. */
 static bool find_step(stepper *s)
 {
@@ -65,7 +60,7 @@ static dbo_status find_turns(stepper *s, dbo_error *err)
 {
     for (uint64_t i = 0; i < s->trace->num_marks; i++) {
         const dbo_mark *mark = dbo_trace_mark(s->trace, i);
-        if (!is_turn(mark, s->rank, s->step))
+        if (mark->rank != s->rank || mark->step != s->step || mark->kind != DBO_MARK_TURN)
             continue;
         if (s->turns.count > 0 && s->turns.items[s->turns.count - 1].end_mark == UINT64_MAX)
             s->turns.items[s->turns.count - 1].end_mark = i;

@@ -30,17 +30,20 @@ static void event_destroy(void *self, dbo_event event)
     (void)event;
 }
 
-static dbo_status record(void *self, dbo_event event, dbo_stream stream)
+/* Calls about a number, and about two. */
+static dbo_status accept_one(void *self, uint32_t number)
 {
     (void)self;
-    (void)event;
-    (void)stream;
+    (void)number;
     return DBO_OK;
 }
 
-static dbo_status wait(void *self, dbo_stream stream, dbo_event event)
+static dbo_status accept_two(void *self, uint32_t one, uint32_t other)
 {
-    return record(self, event, stream);
+    (void)self;
+    (void)one;
+    (void)other;
+    return DBO_OK;
 }
 
 static dbo_status launch(void *self, dbo_stream stream, const dbo_op *op)
@@ -56,20 +59,6 @@ static dbo_status event_query(void *self, dbo_event event, bool *done)
     (void)self;
     (void)event;
     *done = false;
-    return DBO_OK;
-}
-
-static dbo_status host_wait(void *self, dbo_event event)
-{
-    (void)self;
-    (void)event;
-    return DBO_OK;
-}
-
-static dbo_status set_compute_sms(void *self, uint32_t sms)
-{
-    (void)self;
-    (void)sms;
     return DBO_OK;
 }
 
@@ -106,37 +95,22 @@ static dbo_status post(void *self, const dbo_a2a_args *args, dbo_a2a_handle *out
     return DBO_OK;
 }
 
-static dbo_status counts(void *self, dbo_a2a_handle handle)
-{
-    (void)self;
-    (void)handle;
-    return DBO_OK;
-}
-
-static dbo_status finish(void *self, dbo_a2a_handle handle, dbo_stream stream)
-{
-    (void)self;
-    (void)handle;
-    (void)stream;
-    return DBO_OK;
-}
-
 void dbo_null_machine_seam(dbo_null_machine *machine, dbo_seam *out)
 {
     static const dbo_host_ops host = {.now_ns = now_ns};
     static const dbo_device_ops device = {.stream_create = stream_create,
                                           .event_create = event_create,
                                           .event_destroy = event_destroy,
-                                          .record = record,
-                                          .wait = wait,
+                                          .record = accept_two,
+                                          .wait = accept_two,
                                           .launch = launch,
                                           .event_query = event_query,
-                                          .host_wait = host_wait,
-                                          .set_compute_sms = set_compute_sms,
+                                          .host_wait = accept_one,
+                                          .set_compute_sms = accept_one,
                                           .total_sms = total_sms,
                                           .status = status};
     static const dbo_a2a_ops a2a = {
-        .caps = caps, .set_sms = set_sms, .post = post, .counts = counts, .finish = finish};
+        .caps = caps, .set_sms = set_sms, .post = post, .counts = accept_one, .finish = accept_two};
     memset(out, 0, sizeof *out);
     out->host = &host;
     out->device = &device;

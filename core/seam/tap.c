@@ -48,25 +48,16 @@ static dbo_status after(dbo_tap *tap, dbo_tap_call *call)
         dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__}; \
         if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
             before(tap, &call);                                        \
-        tap->below.forward;                                            \
+        forward;                                                       \
         call.status = DBO_OK;                                          \
         if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
             after(tap, &call);                                         \
     }
-/* The same of a trace, which may have no such slot below. */
-#define TAP_TRACE(name, parameters, arguments, tap_kind, ...)          \
-    static void tap_##name parameters                                  \
-    {                                                                  \
-        dbo_tap *tap = self;                                           \
-        dbo_tap_call call = {.kind = DBO_TAP_##tap_kind, __VA_ARGS__}; \
-        if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
-            before(tap, &call);                                        \
-        if (tap->below.trace && tap->below.trace->name)                \
-            tap->below.trace->name arguments;                          \
-        call.status = DBO_OK;                                          \
-        if (is_hooked(tap, DBO_TAP_##tap_kind))                        \
-            after(tap, &call);                                         \
-    }
+/* Of a trace, which may have no such slot below. */
+#define TRACED(name, ...)                           \
+    if (tap->below.trace && tap->below.trace->name) \
+    tap->below.trace->name(tap->below.trace_self, __VA_ARGS__)
+
 /* One that only asks, or that no hook wants. */
 #define TAP_SILENT(type, name, parameters, forward) \
     static type tap_##name parameters               \
@@ -85,7 +76,7 @@ TAP(stream_create, (void *self, const char *name, dbo_stream *out), (self, name,
 TAP(event_create, (void *self, dbo_event *out), (self, out),
     device->event_create(tap->below.device_self, out), EVENT_CREATE, .out = out)
 TAP_VOID(event_destroy, (void *self, dbo_event event),
-    device->event_destroy(tap->below.device_self, event), EVENT_DESTROY, .number = event)
+    tap->below.device->event_destroy(tap->below.device_self, event), EVENT_DESTROY, .number = event)
 TAP(record, (void *self, dbo_event event, dbo_stream stream), (self, event, stream),
     device->record(tap->below.device_self, event, stream),
     RECORD, .stream = stream, .number = event)
@@ -108,7 +99,7 @@ TAP(alloc, (void *self, uint64_t bytes, dbo_space space, uint64_t *address),
     mem->alloc(tap->below.mem_self, bytes, space, address),
     ALLOC, .number = (uint32_t)space, .bytes = bytes, .out = address)
 TAP_VOID(free, (void *self, uint64_t address),
-    mem->free(tap->below.mem_self, address), FREE, .address = address)
+    tap->below.mem->free(tap->below.mem_self, address), FREE, .address = address)
 TAP_SILENT(void *, ptr, (void *self, uint64_t address), mem->ptr(tap->below.mem_self, address))
 
 TAP(begin, (void *self, dbo_stream stream), (self, stream),
@@ -116,15 +107,15 @@ TAP(begin, (void *self, dbo_stream stream), (self, stream),
 TAP_SILENT(bool, is_capturing, (void *self), graph->is_capturing(tap->below.graph_self))
 TAP(end, (void *self, dbo_graph *out), (self, out),
     graph->end(tap->below.graph_self, out), CAPTURE_END, .out = out)
-TAP_VOID(abandon, (void *self), graph->abandon(tap->below.graph_self), CAPTURE_ABANDON)
+TAP_VOID(abandon, (void *self), tap->below.graph->abandon(tap->below.graph_self), CAPTURE_ABANDON)
 TAP(replay, (void *self, dbo_graph graph, dbo_stream stream, uint32_t step),
     (self, graph, stream, step),
     graph->replay(tap->below.graph_self, graph, stream, step),
     REPLAY, .stream = stream, .number = graph, .other = step)
 TAP_VOID(graph_destroy, (void *self, dbo_graph graph),
-    graph->destroy(tap->below.graph_self, graph), GRAPH_DESTROY, .number = graph)
+    tap->below.graph->destroy(tap->below.graph_self, graph), GRAPH_DESTROY, .number = graph)
 
-TAP_VOID(caps, (void *self, dbo_a2a_caps *out), a2a->caps(tap->below.a2a_self, out),
+TAP_VOID(caps, (void *self, dbo_a2a_caps *out), tap->below.a2a->caps(tap->below.a2a_self, out),
     CAPS, .out = out)
 TAP(post, (void *self, const dbo_a2a_args *args, dbo_a2a_handle *out), (self, args, out),
     a2a->post(tap->below.a2a_self, args, out),
@@ -134,7 +125,7 @@ TAP(counts, (void *self, dbo_a2a_handle handle), (self, handle),
 TAP(finish, (void *self, dbo_a2a_handle handle, dbo_stream stream), (self, handle, stream),
     a2a->finish(tap->below.a2a_self, handle, stream),
     FINISH, .stream = stream, .number = handle)
-TAP_VOID(abort, (void *self), a2a->abort(tap->below.a2a_self), ABORT)
+TAP_VOID(abort, (void *self), tap->below.a2a->abort(tap->below.a2a_self), ABORT)
 
 TAP_SILENT(uint32_t, rank, (void *self), group->rank(tap->below.group_self))
 TAP_SILENT(uint32_t, size, (void *self), group->size(tap->below.group_self))
@@ -144,12 +135,11 @@ TAP(exchange, (void *self, const char *tag, uint64_t sequence, const int32_t *co
     EXCHANGE, .number = (uint32_t)sequence, .other = rows, .in = tag)
 TAP(barrier, (void *self), (self), group->barrier(tap->below.group_self), BARRIER)
 
-TAP_TRACE(mark, (void *self, const dbo_mark *mark), (tap->below.trace_self, mark),
+TAP_VOID(mark, (void *self, const dbo_mark *mark), TRACED(mark, mark),
     MARK, .in = mark)
-TAP_TRACE(turn, (void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg),
-    (tap->below.trace_self, event, ubatch, arg),
+TAP_VOID(turn, (void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg), TRACED(turn, event, ubatch, arg),
     TURN, .number = (uint32_t)event, .other = arg, .in = &ubatch)
-TAP_TRACE(memory, (void *self, const dbo_memory_event *event), (tap->below.trace_self, event),
+TAP_VOID(memory, (void *self, const dbo_memory_event *event), TRACED(memory, event),
     MEMORY, .in = event)
 /* clang-format on */
 

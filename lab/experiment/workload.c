@@ -59,15 +59,6 @@ dbo_status dbo_workload_fit(dbo_workload *load, uint32_t num_lists, dbo_error *e
     return DBO_OK;
 }
 
-/* Room for what is said about the next request's cache: nothing yet. Before the request is added,
- * so that every one has its entry whatever fails. */
-static dbo_status add_cache(dbo_request_list *list, dbo_error *err)
-{
-    DBO_TRY(grow(&list->cache, &list->cap_cache, list->count, sizeof *list->cache, err));
-    list->cache[list->count] = (dbo_request_cache){0};
-    return DBO_OK;
-}
-
 static dbo_status copy_cache(dbo_request_cache *to, const dbo_request_cache *from, dbo_error *err)
 {
     if (from && from->blocks) {
@@ -90,7 +81,9 @@ dbo_status dbo_workload_add(dbo_workload *load, uint32_t list, dbo_request reque
 {
     DBO_TRY(dbo_workload_fit(load, list + 1, err));
     dbo_request_list *into = &load->lists[list];
-    DBO_TRY(add_cache(into, err));
+    /* Before the request is added, so that every one has its entry whatever fails. */
+    DBO_TRY(grow(&into->cache, &into->cap_cache, into->count, sizeof *into->cache, err));
+    into->cache[into->count] = (dbo_request_cache){0};
     DBO_TRY(add_request(into, request, err));
     return copy_cache(&into->cache[into->count - 1], cache, err);
 }

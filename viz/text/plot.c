@@ -40,11 +40,6 @@ static void widen(const dbo_table *table, uint32_t column, uint32_t other, doubl
     }
 }
 
-static dbo_status refuse(const char *sentence, dbo_error *err)
-{
-    return dbo_fail(err, DBO_INVALID, NULL, "%s", sentence);
-}
-
 /* A line, wrapped if the plot may take only so many columns. */
 static void add_line(const dbo_plot *plot, const char *before, const char *text, dbo_strbuf *out)
 {
@@ -235,9 +230,9 @@ static dbo_status plot_points(const dbo_table *table, const dbo_plot *plot, dbo_
         widen(table, plot->series[s], plot->x, canvas.y);
     }
     if (canvas.x[0] > canvas.x[1] || canvas.y[0] > canvas.y[1])
-        return refuse("there is no row with numbers to plot", err);
+        return dbo_fail(err, DBO_INVALID, NULL, "there is no row with numbers to plot");
     if (plot->log_x && canvas.x[0] <= 0)
-        return refuse("log_x needs numbers above 0", err);
+        return dbo_fail(err, DBO_INVALID, NULL, "log_x needs numbers above 0");
     open_ranges(&canvas);
     canvas.cells = calloc((size_t)canvas.width * canvas.height, 1);
     DBO_TRY(dbo_need_memory(canvas.cells, "a plot", err));
@@ -299,19 +294,15 @@ static dbo_margins measure(const dbo_table *table, const dbo_plot *plot, dbo_str
 {
     dbo_margins margins = {0};
     dbo_strbuf text = {0};
-    for (uint32_t s = 0; s < plot->num_series; s++) {
+    for (uint32_t s = 0; s < plot->num_series; s++)
         widen_to(&margins.name, table->columns[plot->series[s]].name);
-        for (uint32_t r = 0; r < table->num_rows; r++) {
+    for (uint32_t r = 0; r < table->num_rows; r++)
+        for (uint32_t s = 0; s <= plot->num_series; s++) {
+            bool is_value = s < plot->num_series;
             dbo_strbuf_clear(&text);
-            dbo_table_cell_text(table, r, plot->series[s], &text);
-            widen_to(&margins.value, dbo_strbuf_text(&text));
+            dbo_table_cell_text(table, r, is_value ? plot->series[s] : plot->x, &text);
+            widen_to(is_value ? &margins.value : &margins.label, dbo_strbuf_text(&text));
         }
-    }
-    for (uint32_t r = 0; r < table->num_rows; r++) {
-        dbo_strbuf_clear(&text);
-        dbo_table_cell_text(table, r, plot->x, &text);
-        widen_to(&margins.label, dbo_strbuf_text(&text));
-    }
     dbo_strbuf_end(&text, out);
     return margins;
 }
@@ -362,7 +353,7 @@ static dbo_status plot_bars(const dbo_table *table, const dbo_plot *plot, dbo_st
     for (uint32_t s = 0; s < plot->num_series; s++)
         widen(table, plot->series[s], plot->series[s], range);
     if (range[0] < 0 || range[1] < 0)
-        return refuse("bars need numbers from 0 up", err);
+        return dbo_fail(err, DBO_INVALID, NULL, "bars need numbers from 0 up");
     dbo_strbuf_printf(&heading, "%s by %s", table->columns[plot->series[0]].name,
                       table->columns[plot->x].name);
     if (plot->num_series < 2)
@@ -376,10 +367,11 @@ dbo_status dbo_table_plot(const dbo_table *table, const dbo_plot *plot, dbo_strb
                           dbo_error *err)
 {
     if (plot->num_series < 1 || plot->num_series > DBO_PLOT_MAX_SERIES)
-        return refuse("a plot shows one to four columns", err);
+        return dbo_fail(err, DBO_INVALID, NULL, "a plot shows one to four columns");
     if (plot->width > MAX_WIDTH || plot->height > MAX_HEIGHT ||
         (plot->width > 0 && plot->width < 10) || (plot->height > 0 && plot->height < 4))
-        return refuse("a plot is 10 to 200 characters wide and 4 to 60 high", err);
+        return dbo_fail(err, DBO_INVALID, NULL,
+                        "a plot is 10 to 200 characters wide and 4 to 60 high");
     return plot->kind == DBO_PLOT_BAR ? plot_bars(table, plot, out, err)
                                       : plot_points(table, plot, out, err);
 }
