@@ -9,7 +9,6 @@
 
 #include <sched.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -44,12 +43,11 @@ dbo_status dbo_cuda_failed(dbo_cuda *cuda, cudaError_t error, const char *what)
 dbo_status dbo_cuda_refuse(dbo_cuda *cuda, dbo_status status, const char *hint, const char *format,
                            ...)
 {
-    char message[sizeof cuda->failure.message];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    dbo_fail_args(&cuda->failure, status, NULL, hint, format, args);
     va_end(args);
-    return dbo_fail(&cuda->failure, status, hint, "%s", message);
+    return status;
 }
 
 dbo_status dbo_cuda_last_failure(const dbo_cuda *cuda, dbo_error *err)

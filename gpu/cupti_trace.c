@@ -131,41 +131,27 @@ static void keep(dbo_cupti *cupti, const kept_record *record)
         cupti->failed = true;
 }
 
+/* What records of all kinds say. */
+#define KEPT(record)                                                          \
+    .node = (record)->graphNodeId, .start_ns = (int64_t)(record)->start,      \
+    .end_ns = (int64_t)(record)->end, .correlation = (record)->correlationId, \
+    .stream = (record)->streamId
+
 static void keep_kernel(dbo_cupti *cupti, const CUpti_ActivityKernel10 *kernel)
 {
     uint64_t ctas = (uint64_t)kernel->gridX * (uint64_t)kernel->gridY * (uint64_t)kernel->gridZ;
-    keep(cupti, &(kept_record){
-                    .node = kernel->graphNodeId,
-                    .start_ns = (int64_t)kernel->start,
-                    .end_ns = (int64_t)kernel->end,
-                    .correlation = kernel->correlationId,
-                    .stream = kernel->streamId,
-                    .sms = (uint32_t)(ctas < cupti->total_sms ? ctas : cupti->total_sms),
-                });
+    uint32_t sms = (uint32_t)(ctas < cupti->total_sms ? ctas : cupti->total_sms);
+    keep(cupti, &(kept_record){KEPT(kernel), .sms = sms});
 }
 
 static void keep_copy(dbo_cupti *cupti, const CUpti_ActivityMemcpy6 *copy)
 {
-    keep(cupti, &(kept_record){
-                    .node = copy->graphNodeId,
-                    .start_ns = (int64_t)copy->start,
-                    .end_ns = (int64_t)copy->end,
-                    .bytes = copy->bytes,
-                    .correlation = copy->correlationId,
-                    .stream = copy->streamId,
-                });
+    keep(cupti, &(kept_record){KEPT(copy), .bytes = copy->bytes});
 }
 
 static void keep_set(dbo_cupti *cupti, const CUpti_ActivityMemset4 *set)
 {
-    keep(cupti, &(kept_record){
-                    .node = set->graphNodeId,
-                    .start_ns = (int64_t)set->start,
-                    .end_ns = (int64_t)set->end,
-                    .bytes = set->bytes,
-                    .correlation = set->correlationId,
-                    .stream = set->streamId,
-                });
+    keep(cupti, &(kept_record){KEPT(set), .bytes = set->bytes});
 }
 
 static void read_record(dbo_cupti *cupti, const CUpti_Activity *record)

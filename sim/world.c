@@ -8,7 +8,6 @@
 #include "sim/world_impl.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 /* ---- events ---- */
 
@@ -30,24 +29,21 @@ dbo_status dbo_sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...
 {
     if (sim->failed)
         return status;
-    char text[sizeof sim->failure.message];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    dbo_fail_args(&sim->failure, status, NULL, NULL, format, args);
     va_end(args);
-    dbo_fail(&sim->failure, status, NULL, "%s", text);
     sim->failed = true;
     return status;
 }
 
 dbo_status dbo_sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
 {
-    char text[sizeof rank->failure.message];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    dbo_fail_args(&rank->failure, status, NULL, NULL, format, args);
     va_end(args);
-    return dbo_fail(&rank->failure, status, NULL, "%s", text);
+    return status;
 }
 
 /* ---- parking ---- */

@@ -43,12 +43,10 @@ int dbo_lua_raise_by(lua_State *L, const char *way, dbo_error *err)
 int dbo_lua_fail(lua_State *L, dbo_status status, const char *hint, const char *format, ...)
 {
     dbo_error err = {0};
-    char sentence[sizeof err.message];
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    dbo_fail_args(&err, status, NULL, hint, format, args);
     va_end(args);
-    dbo_fail(&err, status, hint, "%s", sentence);
     return dbo_lua_raise(L, &err);
 }
 

@@ -57,8 +57,8 @@ static void format_into(char *buffer, size_t size, const char *format, va_list a
 }
 
 /* Everything is formatted aside first: an argument may point into *err. */
-static dbo_status fail(dbo_error *err, dbo_status status, const char *key, const char *hint,
-                       const char *format, va_list args)
+dbo_status dbo_fail_args(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                         const char *format, va_list args)
 {
     if (!err)
         return status;
@@ -74,7 +74,7 @@ dbo_status dbo_fail(dbo_error *err, dbo_status status, const char *hint, const c
 {
     va_list args;
     va_start(args, format);
-    fail(err, status, NULL, hint, format, args);
+    dbo_fail_args(err, status, NULL, hint, format, args);
     va_end(args);
     return status;
 }
@@ -84,7 +84,7 @@ dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, cons
 {
     va_list args;
     va_start(args, format);
-    fail(err, status, key, hint, format, args);
+    dbo_fail_args(err, status, key, hint, format, args);
     va_end(args);
     return status;
 }

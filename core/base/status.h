@@ -23,6 +23,7 @@
 #ifndef DBO_STATUS_H
 #define DBO_STATUS_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -77,6 +78,10 @@ dbo_status dbo_fail_key(dbo_error *err, dbo_status status, const char *key, cons
  * before the message, too. */
 dbo_status dbo_fail_value(dbo_error *err, dbo_status status, const char *key, const char *hint,
                           const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* dbo_fail_key (or dbo_fail: `key` is NULL) for functions that take a message like them. */
+dbo_status dbo_fail_args(dbo_error *err, dbo_status status, const char *key, const char *hint,
+                         const char *format, va_list args);
 
 /* The error of a file that cannot be read: "cannot read F: No such file or directory", DBO_IO;
  * `reason` is an errno. */

@@ -3,6 +3,7 @@
  * call, because the array may have moved. */
 #include "core/rank/recorder.h"
 
+#include "core/base/vec.h"
 #include "core/rank/ubatch.h"
 #include "core/seam/tap.h"
 
@@ -18,17 +19,6 @@ struct dbo_recorder_tap {
 };
 
 /* ---- noting ---- */
-
-static bool grow(dbo_recorder *r)
-{
-    uint64_t cap = r->cap ? r->cap * 2 : 1024;
-    dbo_call *calls = realloc(r->calls, cap * sizeof *calls);
-    if (!calls)
-        return false;
-    r->calls = calls;
-    r->cap = cap;
-    return true;
-}
 
 static bool may_block(uint8_t kind)
 {
@@ -57,7 +47,8 @@ static void note(dbo_recorder_tap *tap, dbo_call call)
         r->watch(r->watch_self, &tap->current);
     if (r->forgets)
         return;
-    if ((r->limit > 0 && r->count == r->limit) || (r->count == r->cap && !grow(r))) {
+    if ((r->limit > 0 && r->count == r->limit) ||
+        dbo_vec_grow(&r->calls, &r->cap, r->count + 1, sizeof *r->calls) != DBO_OK) {
         r->dropped++;
         return;
     }

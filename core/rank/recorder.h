@@ -87,7 +87,8 @@ typedef const void *(*dbo_call_keep_fn)(void *self, const dbo_call *call);
 
 typedef struct dbo_recorder {
     dbo_call *calls;
-    uint64_t count, cap, limit;
+    uint64_t count, limit;
+    uint32_t cap;
     uint64_t dropped; /* calls that were forwarded, but not kept: no memory, or beyond the limit */
     dbo_recorder_tap *taps;
     dbo_call_fn watch; /* or NULL; set after init */

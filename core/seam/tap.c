@@ -137,7 +137,8 @@ TAP(barrier, (void *self), (self), group->barrier(tap->below.group_self), BARRIE
 
 TAP_VOID(mark, (void *self, const dbo_mark *mark), TRACED(mark, mark),
     MARK, .in = mark)
-TAP_VOID(turn, (void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg), TRACED(turn, event, ubatch, arg),
+TAP_VOID(turn, (void *self, dbo_turn_event event, uint32_t ubatch, uint32_t arg),
+    TRACED(turn, event, ubatch, arg),
     TURN, .number = (uint32_t)event, .other = arg, .in = &ubatch)
 TAP_VOID(memory, (void *self, const dbo_memory_event *event), TRACED(memory, event),
     MEMORY, .in = event)

@@ -102,13 +102,6 @@ static dbo_status make_inputs(const dbo_numeric *n, const dbo_step_view *step, i
                                 err);
 }
 
-static void inputs_fini(inputs *in)
-{
-    free(in->slots);
-    free(in->positions);
-    free(in->starts);
-}
-
 static void write_tokens(const dbo_numeric *n, const inputs *in, const dbo_ubatch_metadata *u,
                          int32_t *ids)
 {
@@ -195,7 +188,9 @@ static dbo_status prepare(void *self, const dbo_step_view *step, dbo_plan *plan,
     if (status == DBO_OK && n->runner->rules->takes_inputs(n->runner->deployment->rules_self,
                                                            has_graph(&n->runner->wrapper, plan)))
         status = copy_inputs(n, &in, err);
-    inputs_fini(&in);
+    free(in.slots);
+    free(in.positions);
+    free(in.starts);
     if (status == DBO_OK && n->then.prepare)
         status = n->then.prepare(n->then.self, step, plan, err);
     return status;
@@ -259,11 +254,6 @@ const float *dbo_numeric_row(const dbo_numeric *numeric, uint32_t token)
     if (!output || token >= numeric->context.limits.max_tokens)
         return NULL;
     return output + (size_t)token * (spec->hidden + spec->vocab);
-}
-
-int32_t *dbo_numeric_metadata(const dbo_runner *runner, uint32_t ubatch)
-{
-    return tensor(runner, ubatch, DBO_BUFFER_METADATA);
 }
 
 const float *dbo_numeric_note(const dbo_numeric *numeric, uint32_t layer, uint32_t token)

@@ -42,10 +42,6 @@ const float *dbo_numeric_row(const dbo_numeric *numeric, uint32_t token);
 /* Its residual stream (H) as it entered layer `layer`; num_layers: as the last one left it. */
 const float *dbo_numeric_note(const dbo_numeric *numeric, uint32_t layer, uint32_t token);
 
-/* METADATA of an ubatch of the step that is being prepared or has run (ref_model.h says what is
- * where), for whoever looks at it or breaks it. NULL before the first step. */
-int32_t *dbo_numeric_metadata(const dbo_runner *runner, uint32_t ubatch);
-
 /* The token of a request at a position: below `vocab`. */
 uint32_t dbo_numeric_token(uint64_t seed, uint64_t request, uint32_t position, uint32_t vocab);
 

@@ -79,13 +79,12 @@ static size_t put_path(const dbo_json_value *value, char *out, size_t size)
 dbo_status dbo_json_fail(dbo_error *err, const dbo_json_value *value, const char *hint,
                          const char *format, ...)
 {
-    char sentence[400], path[200];
+    char path[200];
     const dbo_json_value *document = value;
     va_list args;
     va_start(args, format);
-    vsnprintf(sentence, sizeof sentence, format, args);
+    dbo_fail_args(err, DBO_PARSE, NULL, hint, format, args);
     va_end(args);
-    dbo_fail(err, DBO_PARSE, hint, "%s", sentence);
     if (put_path(value, path, sizeof path) > 0) {
         dbo_error_prefix(err, "%s", path);
         dbo_error_key(err, "%s", path);

@@ -139,7 +139,9 @@ static dbo_status shorten(void *self, const dbo_step_view *step, dbo_plan *plan,
     (void)plan;
     (void)err;
     assert_ptr_equal(limits->spec, &scene->model);
-    int32_t *metadata = dbo_numeric_metadata(step->runner, 0);
+    const dbo_rank *rank = step->runner->rank;
+    uint16_t buffer = dbo_layer_buffer(0, DBO_BUFFER_METADATA);
+    int32_t *metadata = rank->seam.mem->ptr(rank->seam.mem_self, rank->addresses[buffer]);
     assert_non_null(metadata);
     if (step->cut->num_ubatches > 1 && step->step == 1)
         metadata[dbo_ref_metadata_map(limits).seq_lens]--;

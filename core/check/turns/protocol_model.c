@@ -65,6 +65,13 @@ static bool unlock(move *m, uint32_t me, protocol_place place)
     return go(m, me, place);
 }
 
+/* A step that only locks, unlocks or goes on. */
+#define STEP(name, does, next)             \
+    static bool name(move *m, uint32_t me) \
+    {                                      \
+        return does(m, me, next);          \
+    }
+
 static void note_first(protocol_state *s, uint32_t me, dbo_status status)
 {
     if (s->first_status != DBO_OK)
@@ -106,10 +113,7 @@ static bool create(move *m, uint32_t me)
     return go(m, me, s->runner_at < m->o->started ? AT_CREATE : AT_BEGIN_LOCK);
 }
 
-static bool begin_lock(move *m, uint32_t me)
-{
-    return lock(m, me, AT_ARRIVALS);
-}
+STEP(begin_lock, lock, AT_ARRIVALS)
 
 static bool arrivals(move *m, uint32_t me)
 {
@@ -118,10 +122,7 @@ static bool arrivals(move *m, uint32_t me)
     return go(m, me, AT_BEGIN);
 }
 
-static bool arrivals_sleep(move *m, uint32_t me)
-{
-    return go(m, me, AT_ARRIVALS_WOKEN);
-}
+STEP(arrivals_sleep, go, AT_ARRIVALS_WOKEN)
 
 static bool begin(move *m, uint32_t me)
 {
@@ -169,10 +170,7 @@ static bool join(move *m, uint32_t me)
 
 /* ---- thread_body, await_event ---- */
 
-static bool arrive_lock(move *m, uint32_t me)
-{
-    return lock(m, me, AT_ARRIVE);
-}
+STEP(arrive_lock, lock, AT_ARRIVE)
 
 static bool arrive(move *m, uint32_t me)
 {
@@ -194,15 +192,8 @@ static bool test(move *m, uint32_t me)
     return unlock(m, me, AT_SLEEP);
 }
 
-static bool sleep_on(move *m, uint32_t me)
-{
-    return go(m, me, AT_WOKEN);
-}
-
-static bool woken(move *m, uint32_t me)
-{
-    return lock(m, me, AT_TEST);
-}
+STEP(sleep_on, go, AT_WOKEN)
+STEP(woken, lock, AT_TEST)
 
 static bool take(move *m, uint32_t me)
 {
@@ -309,10 +300,7 @@ static bool exit_hook(move *m, uint32_t me)
 
 /* ---- dbo_executor_thread_handoff ---- */
 
-static bool pass_lock(move *m, uint32_t me)
-{
-    return lock(m, me, AT_PASS);
-}
+STEP(pass_lock, lock, AT_PASS)
 
 static bool pass(move *m, uint32_t me)
 {
@@ -331,10 +319,7 @@ static bool pass(move *m, uint32_t me)
 
 /* ---- finish ---- */
 
-static bool end_lock(move *m, uint32_t me)
-{
-    return lock(m, me, AT_END);
-}
+STEP(end_lock, lock, AT_END)
 
 static bool end(move *m, uint32_t me)
 {
@@ -349,22 +334,12 @@ static bool end(move *m, uint32_t me)
     return go(m, me, AT_END_UNLOCK);
 }
 
-static bool end_unlock(move *m, uint32_t me)
-{
-    return unlock(m, me, AT_GONE);
-}
+STEP(end_unlock, unlock, AT_GONE)
 
 /* ---- a hand-off that clears its event late, or lets go of the lock between its halves ---- */
 
-static bool gap_unlock(move *m, uint32_t me)
-{
-    return unlock(m, me, AT_GAP_LOCK);
-}
-
-static bool gap_lock(move *m, uint32_t me)
-{
-    return lock(m, me, AT_GAP);
-}
+STEP(gap_unlock, unlock, AT_GAP_LOCK)
+STEP(gap_lock, lock, AT_GAP)
 
 /* The second half of a hand-off in a critical section of its own. */
 static bool gap(move *m, uint32_t me)
