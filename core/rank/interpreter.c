@@ -48,6 +48,7 @@ static dbo_status run_post(const frame *f, const dbo_instr *instr)
         seam->trace->turn(seam->trace_self, DBO_TURN_SLOT, dbo_current_ubatch_id(), post->handle);
     DBO_TRY(seam->a2a->post(seam->a2a_self, &args, &flight->handle));
     flight->id = args.id;
+    flight->stream = args.stream;
     return DBO_OK;
 }
 
@@ -63,19 +64,20 @@ static dbo_status finish(dbo_rank *rank, uint32_t handle, dbo_stream stream)
     return rank->seam.a2a->finish(rank->seam.a2a_self, posted, stream);
 }
 
-/* A receive hook: arg is the transfer slot and the device stream that it was posted on. */
+/* A receive hook: arg is the transfer slot. The receive runs on the stream that the post was made
+ * on, whatever is current when the hook is set or run: the kernel has bound it at its send. */
 static dbo_status finish_hook(void *self, uint64_t arg)
 {
-    return finish(self, (uint32_t)(arg >> 32), (dbo_stream)(uint32_t)arg);
+    dbo_rank *rank = self;
+    return finish(rank, (uint32_t)arg, rank->flights[arg].stream);
 }
 
 static dbo_status set_hook(const frame *f, const dbo_instr *instr)
 {
-    dbo_stream stream = f->rank->streams[instr->stream];
     if (!f->ubatch)
-        return finish(f->rank, instr->index, stream);
-    return dbo_register_recv_hook((dbo_recv_hook){
-        .run = finish_hook, .self = f->rank, .arg = (uint64_t)instr->index << 32 | stream});
+        return finish_hook(f->rank, instr->index);
+    return dbo_register_recv_hook(
+        (dbo_recv_hook){.run = finish_hook, .self = f->rank, .arg = instr->index});
 }
 
 static dbo_status host_wait(const frame *f, const dbo_instr *instr)

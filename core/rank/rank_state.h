@@ -22,6 +22,7 @@ typedef struct dbo_forward_context dbo_forward_context; /* both: ubatch.h */
 /* A transfer in flight: its handle and who it belongs to. */
 typedef struct dbo_flight {
     dbo_a2a_handle handle; /* DBO_NO_HANDLE: none */
+    dbo_stream stream;     /* of the post: where its receive hook runs */
     dbo_op_id id;
 } dbo_flight;
 

@@ -115,6 +115,20 @@ static void log_sms(const dbo_runner *runner)
         DBO_LOG(log_of(runner), A2A, INFO, "comm SMs: none are kept for this back end");
 }
 
+/* The step ends when all that it has issued has ended, on whatever stream, as after a device-wide
+ * synchronise: what a stream still carries would else run into the next step. */
+static dbo_status await_device(const dbo_runner *runner)
+{
+    const dbo_rank *rank = runner->rank;
+    const dbo_seam *seam = &rank->seam;
+    dbo_seam_charge(seam, DBO_CHARGE_EVENT, 1);
+    for (uint32_t s = 0; s < rank->num_streams; s++) {
+        DBO_TRY(seam->device->record(seam->device_self, runner->step_done, rank->streams[s]));
+        DBO_TRY(seam->device->host_wait(seam->device_self, runner->step_done));
+    }
+    return DBO_OK;
+}
+
 /* Issues the step's programs and waits for the device. */
 static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t step,
                            dbo_step_result *result, dbo_error *err)
@@ -122,13 +136,8 @@ static dbo_status run_plan(dbo_runner *runner, const dbo_plan *plan, uint32_t st
     dbo_wrapper_reset_peaks(&runner->wrapper);
     dbo_status status = dbo_wrapper_run(&runner->wrapper, plan, step, result->decision.graph_mode,
                                         &result->ran, err);
-    const dbo_seam *seam = &runner->rank->seam;
     if (status == DBO_OK) {
-        dbo_seam_charge(&runner->rank->seam, DBO_CHARGE_EVENT, 1);
-        status = seam->device->record(seam->device_self, runner->step_done,
-                                      runner->rank->streams[DBO_STREAM_COMPUTE]);
-        if (status == DBO_OK)
-            status = seam->device->host_wait(seam->device_self, runner->step_done);
+        status = await_device(runner);
         if (status != DBO_OK)
             dbo_rank_fail(runner->rank, status, err);
     }

@@ -126,7 +126,9 @@ done:
 
 /* ---- step and host, from the marks ---- */
 
-static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank, uint32_t step)
+/* A step ends with its host's mark, or with what is under way then: rows that nobody waits for. */
+static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank, uint32_t step,
+                         int64_t last_ns)
 {
     bool inside = false, parked = false;
     int64_t begin_ns = 0, parked_ns = 0, parked_at_ns = 0;
@@ -152,7 +154,7 @@ static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank
             parked_ns += mark->host_ns - parked_at_ns;
         }
         if (ends) {
-            set_us(&out->step_us, mark->host_ns - begin_ns);
+            set_us(&out->step_us, (mark->host_ns > last_ns ? mark->host_ns : last_ns) - begin_ns);
             set_us(&out->host_us, mark->host_ns - begin_ns - parked_ns);
             return;
         }
@@ -193,7 +195,7 @@ dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_
     step_spans spans = {0};
     memset(out, 0, sizeof *out);
     DBO_TRY_GOTO(collect(&spans, trace, rank, step, err), done);
-    measure_host(out, trace, rank, step);
+    measure_host(out, trace, rank, step, spans.last_ns);
     if (spans.count == 0)
         goto done;
     if (!out->step_us.present)

@@ -93,26 +93,31 @@ static void receive(host *h, uint32_t slot, uint32_t stream)
         act(h, ACT_RECV, stream)->transfer = t;
 }
 
+/* A hook receives on the stream of the post. */
+static void receive_by_hook(host *h, uint32_t slot)
+{
+    receive(h, slot, h->slots[slot] == NOBODY ? 0 : h->start_stream[h->slots[slot]]);
+}
+
 static void run_hook(host *h, uint32_t u)
 {
     if (!h->parts[u].hooked)
         return;
     h->parts[u].hooked = false;
-    receive(h, h->parts[u].hook, h->parts[u].hook_stream);
+    receive_by_hook(h, h->parts[u].hook);
 }
 
 static void set_hook(host *h, uint32_t u, const dbo_instr *instr)
 {
     uint32_t next = (u + 1) % h->p->num_ubatches;
     if (h->p->num_ubatches == 1) {
-        receive(h, instr->index, instr->stream);
+        receive_by_hook(h, instr->index);
         return;
     }
     if (h->parts[next].ended)
         say(h, ORACLE_REFUSED);
     h->parts[next].hooked = true;
     h->parts[next].hook = instr->index;
-    h->parts[next].hook_stream = instr->stream;
 }
 
 static void host_wait(host *h, const dbo_instr *instr)

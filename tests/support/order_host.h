@@ -63,7 +63,6 @@ typedef struct host {
         uint32_t at;
         bool baton, ended, hooked;
         uint16_t hook;
-        uint8_t hook_stream;
     } parts[DBO_MAX_UBATCHES];
     oracle_verdict verdict;
 } host;

@@ -1,0 +1,47 @@
+/* test_transfers.c: transfers as a run shows them. The scripts of tests/cases check for themselves
+ * and end with error("fine"); those that return an experiment are for the commands. */
+#include "tests/support/command.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static void expect_fine(const char *name)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "dbo run %s/tests/cases/%s.lua", DBO_SOURCE_DIR, name);
+    run(line);
+    if (!strstr(complained, "dbo: fine"))
+        fail_msg("%s: %s", name, complained);
+}
+
+/* The run that is checked and the program that it exports are found alike. */
+static void a_hook_runs_where_the_post_was(void **state)
+{
+    (void)state;
+    char line[1024];
+    const char *dir = DBO_SOURCE_DIR "/tests/cases";
+    snprintf(line, sizeof line, "dbo check %s/hook-stream.lua", dir);
+    assert_int_equal(run(line), 0);
+    snprintf(line, sizeof line,
+             "dbo show program %s/hook-stream.lua --json > p.json && dbo check --program p.json",
+             dir);
+    assert_int_equal(run(line), 0);
+}
+
+static void a_step_ends_with_its_work(void **state)
+{
+    (void)state;
+    expect_fine("step-end");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hook_runs_where_the_post_was),
+        cmocka_unit_test(a_step_ends_with_its_work),
+    };
+    return cmocka_run_group_tests_name("transfers", tests, make_folder, remove_folder);
+}
