@@ -1,8 +1,9 @@
-/* cli_completion.c: `dbo completion bash|zsh`: scripts made of the tables of commands and options.
+/* cli_completion.c: `dbo completion SHELL`: scripts made of the tables of commands and options.
  *
- * Both shells run the same function, _dbo_find: of the words before the one to complete it makes
+ * bash and zsh run the same function, _dbo_find: of the words before the one to complete it makes
  * the `flags` that may come, the `names` that it can be, and whether it can be a file. Names of
- * scripts are asked of dbo itself when they are wanted.
+ * scripts are asked of dbo itself when they are wanted. fish has a line for each thing that can
+ * come.
  */
 #include "app/commands.h"
 
@@ -10,8 +11,8 @@
 
 static const char *shell_words(size_t index)
 {
-    static const char *const words[] = {"bash", "zsh"};
-    return index < 2 ? words[index] : NULL;
+    static const char *const words[] = {"bash", "zsh", "fish"};
+    return index < 3 ? words[index] : NULL;
 }
 
 /* What completes an option's value or an argument. */
@@ -110,11 +111,83 @@ static void put_find(void)
     put_cases();
 }
 
+/* ---- fish ---- */
+
+static void put_quoted(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (*text == '\'' || *text == '\\')
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('\'');
+}
+
+/* What completes a value or an argument, and what it is. */
+static void put_fish_values(const dbo_cli_option *row)
+{
+    const char *word;
+    if (row->kind == DBO_CLI_SCRIPT)
+        printf(" -F -a '(__dbo_scripts)'");
+    else
+        printf(row->words ? " -a '" : " -F");
+    for (size_t i = 0; row->words && (word = row->words(i)); i++)
+        printf(word[0] ? "%s " : "", word);
+    printf(row->words ? "' -d " : " -d ");
+    put_quoted(row->help);
+    putchar('\n');
+}
+
+static void put_fish_command(const dbo_command *command, const char *name)
+{
+    const dbo_cli_option *row;
+    printf("set -g __dbo_valued_%s", name);
+    for (size_t i = 0; (row = dbo_cli_option_at(command, i)); i++)
+        if (row->value && row->letter)
+            printf(" -%c --%s", row->letter, row->name);
+        else if (row->value)
+            printf(" --%s", row->name);
+    putchar('\n');
+    for (size_t i = 0; (row = dbo_cli_option_at(command, i)); i++) {
+        printf("complete -c dbo -n '__dbo_at \"%s\"' -l %s", name, row->name);
+        if (row->letter)
+            printf(" -s %c", row->letter);
+        if (row->value) {
+            printf(" -r");
+            put_fish_values(row);
+        } else {
+            printf(" -d ");
+            put_quoted(row->help);
+            putchar('\n');
+        }
+    }
+    row = command->arguments;
+    for (int place = 0; name[0] && row && row->name; row++, place++) {
+        printf("complete -c dbo -n '__dbo_at %s %s %d'", name, row->many ? "-ge" : "-eq", place);
+        put_fish_values(row);
+    }
+}
+
+static void put_fish(void)
+{
+    put_fish_command(&dbo_command_top, "");
+    for (size_t i = 0; dbo_command_at(i); i++) {
+        printf("complete -c dbo -n '__dbo_at \"\"' -a %s -d ", dbo_command_name(i));
+        put_quoted(dbo_command_at(i)->what);
+        putchar('\n');
+        put_fish_command(dbo_command_at(i), dbo_command_name(i));
+    }
+}
+
 static const char bash[] =
 #include "completion.bash.inc" /* generated from app/say/completion.bash */
     ;
 static const char zsh[] =
 #include "completion.zsh.inc"
+    ;
+static const char fish[] =
+#include "completion.fish.inc"
     ;
 
 static int completion(dbo_cli *cli, void *given)
@@ -125,8 +198,13 @@ static int completion(dbo_cli *cli, void *given)
         printf("#compdef dbo\n");
     printf("# Completion of dbo for %s; made by dbo completion %s.\n", shell_words(*shell),
            shell_words(*shell));
-    put_find();
-    fputs(*shell == 0 ? bash : zsh, stdout);
+    if (*shell == 2) {
+        fputs(fish, stdout);
+        put_fish();
+    } else {
+        put_find();
+        fputs(*shell == 0 ? bash : zsh, stdout);
+    }
     return dbo_cli_end();
 }
 

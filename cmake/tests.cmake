@@ -102,14 +102,15 @@ file(GLOB examples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
 foreach(source IN LISTS examples)
   cmake_path(GET source STEM stem)
   add_executable(example_${stem} ${source})
-  target_link_libraries(example_${stem} PRIVATE dbo_options dbo_sim dbo_core)
+  target_compile_options(example_${stem} PRIVATE ${dbo_flags})
+  target_link_libraries(example_${stem} PRIVATE dbo::sim)
   add_test(NAME example:${stem} COMMAND example_${stem})
   set_tests_properties(example:${stem} PROPERTIES TIMEOUT ${dbo_test_timeout})
 endforeach()
 
-# Somebody else's project: built against an installed dbo, found by pkg-config.
+# What is installed: somebody else's projects against it, somebody else who runs it.
 separate_arguments(dbo_c_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
-add_test(NAME install COMMAND sh tests/app/install.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
+add_test(NAME install COMMAND sh tests/package/install.sh ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}
          ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} ${dbo_c_flags}
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(install PROPERTIES TIMEOUT ${dbo_test_timeout})

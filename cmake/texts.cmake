@@ -37,7 +37,7 @@ string(REGEX REPLACE "\n\\[([a-z]+)\\]" "\n#define DBO_COMMAND_TEXT_\\1 .name = 
 file(CONFIGURE OUTPUT ${dbo_generated}/command_texts.h @ONLY CONTENT "${text}")
 
 # What stands in a file, as one string literal.
-foreach(name completion.bash completion.zsh manual_begin.roff manual_end.roff)
+foreach(name completion.bash completion.zsh completion.fish manual_begin.roff manual_end.roff)
   set(path ${PROJECT_SOURCE_DIR}/app/say/${name})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
   file(READ ${path} text)

@@ -46,5 +46,6 @@
 #include "core/trace/notation.h"   /* how a schedule is written */
 #include "core/trace/trace.h"      /* what happened */
 #include "core/turn/context.h"     /* fibers and threads; dbo_context_adopt */
+#include "core/version.h"          /* which version this is */
 
 #endif

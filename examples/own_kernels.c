@@ -8,9 +8,8 @@
  *
  *     cc own_kernels.c $(pkg-config --cflags --libs dbo-sim) && ./a.out
  */
-#include "core/dbo.h"
-#include "sim/sim.h"
-
+#include <dbo/core/dbo.h>
+#include <dbo/sim/sim.h>
 #include <stdio.h>
 #include <string.h>
 

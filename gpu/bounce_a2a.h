@@ -20,6 +20,8 @@
 
 #include "gpu/cuda_device.h"
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_bounce dbo_bounce;
 
 typedef struct dbo_bounce_config {
@@ -34,5 +36,7 @@ dbo_bounce *dbo_bounce_create(dbo_cuda *cuda, const dbo_bounce_config *config, d
 void dbo_bounce_destroy(dbo_bounce *bounce);
 /* Sets the seam's a2a table. */
 void dbo_bounce_fill(dbo_bounce *bounce, dbo_seam *seam);
+
+DBO_PUBLIC_END
 
 #endif

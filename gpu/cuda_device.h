@@ -27,6 +27,8 @@
 
 #include <cuda_runtime_api.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_cuda dbo_cuda;
 typedef struct dbo_cupti dbo_cupti;
 
@@ -105,5 +107,7 @@ dbo_status dbo_cuda_last_failure(const dbo_cuda *cuda, dbo_error *err);
         if (__builtin_expect(dbo_cuda_error_ != cudaSuccess, 0))    \
             return dbo_cuda_failed((cuda), dbo_cuda_error_, #call); \
     } while (0)
+
+DBO_PUBLIC_END
 
 #endif

@@ -25,6 +25,8 @@
 
 #include <cuda_runtime_api.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_cupti dbo_cupti;
 
 /* How a launching call is joined to the op that makes it. On CUDA 13.0 the last two lose ids (the
@@ -59,5 +61,7 @@ void dbo_cupti_pop(dbo_cupti *cupti);
 /* Pushes the spans of all work that has completed, in order of their ends (equal ends: of their
  * starts, then ids). Blocks until CUPTI has handed over its buffers. */
 dbo_status dbo_cupti_flush(dbo_cupti *cupti, dbo_cupti_counts *counts, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

@@ -30,6 +30,8 @@
 
 #include "gpu/cuda_device.h"
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_nccl dbo_nccl;
 
 #define DBO_NCCL_ID_BYTES 128
@@ -61,5 +63,7 @@ dbo_nccl *dbo_nccl_create(dbo_cuda *cuda, const dbo_nccl_config *config, dbo_err
 void dbo_nccl_destroy(dbo_nccl *nccl);
 /* Sets the seam's a2a table. */
 void dbo_nccl_fill(dbo_nccl *nccl, dbo_seam *seam);
+
+DBO_PUBLIC_END
 
 #endif

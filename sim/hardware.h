@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef enum dbo_platform { DBO_PLATFORM_CUDA, DBO_PLATFORM_ROCM } dbo_platform;
 
 #define DBO_DEFAULT_SMS    132 /* of a GPU where nothing says otherwise: an H100's */
@@ -125,5 +127,7 @@ void dbo_hardware_init(dbo_hardware *hardware);
 
 /* Ranges, and what must hold between fields; the sentence names the field. */
 dbo_status dbo_hardware_check(const dbo_hardware *hardware, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

@@ -26,6 +26,8 @@
 #include "core/turn/context.h"
 #include "sim/hardware.h"
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_sim dbo_sim;
 
 typedef enum dbo_sim_transport { DBO_SIM_LL, DBO_SIM_HT } dbo_sim_transport;
@@ -75,5 +77,7 @@ uint32_t dbo_sim_graph_nodes(const dbo_sim *sim, uint32_t rank, dbo_graph graph)
 
 /* All this as a back end; it simulates every rank in one process. */
 const dbo_backend *dbo_sim_backend(void);
+
+DBO_PUBLIC_END
 
 #endif

@@ -12,32 +12,27 @@
 
 /* ---- the folders ---- */
 
-/* PREFIX/share/dbo/scripts of the running command, which is in PREFIX/bin. */
-static bool installed_folder(char out[PATH_MAX])
-{
-    static const char below[] = "/share/dbo/scripts";
-    ssize_t length = readlink("/proc/self/exe", out, PATH_MAX - sizeof below);
-    out[length > 0 ? length : 0] = '\0';
-    for (int up = 0; up < 2; up++) {
-        char *slash = strrchr(out, '/');
-        if (!slash)
-            return false;
-        *slash = '\0';
-    }
-    memcpy(out + strlen(out), below, sizeof below);
-    return true;
-}
-
 static bool join(char out[PATH_MAX], const char *folder, size_t length, const char *below)
 {
     int written = snprintf(out, PATH_MAX, "%.*s%s", (int)length, folder, below);
     return length > 0 && written < PATH_MAX;
 }
 
+/* The scripts that came with the running command, wherever both have been moved to. */
+static bool beside_command(const char *below, char out[PATH_MAX])
+{
+    char command[PATH_MAX], folder[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
+    command[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(command, '/');
+    return slash && join(folder, command, (size_t)(slash - command), below) &&
+           realpath(folder, out);
+}
+
 static bool data_home(char out[PATH_MAX])
 {
     const char *home = getenv("XDG_DATA_HOME");
-    if (home && home[0])
+    if (home && home[0] == '/') /* XDG: a relative path is to be ignored */
         return join(out, home, strlen(home), "/dbo/scripts");
     home = getenv("HOME");
     return home && join(out, home, strlen(home), "/.local/share/dbo/scripts");
@@ -51,7 +46,7 @@ static bool data_folder(size_t index, char out[PATH_MAX], size_t *count)
     *count = 0;
     for (list = list && list[0] ? list : "/usr/local/share:/usr/share"; *list; (*count)++) {
         size_t length = strcspn(list, ":");
-        if (*count == index)
+        if (*count == index && *list == '/')
             found = join(out, list, length, "/dbo/scripts");
         list += length + (list[length] != '\0');
     }
@@ -62,20 +57,18 @@ bool dbo_script_folder(size_t index, char out[PATH_MAX])
 {
     const char *own = getenv("DBO_SCRIPTS_DIR");
     size_t shared = 0;
-    bool there = data_folder(index - 3, out, &shared);
+    bool there = data_folder(index - 4, out, &shared);
     if (index == 0)
-        there = join(out, "scripts", 7, "");
-    else if (index == 1)
         there = own && join(out, own, strlen(own), "");
-    else if (index == 2)
+    else if (index == 1)
+        there = beside_command("/" DBO_DATA_FROM_COMMAND "/dbo/scripts", out);
+    else if (index == 2) /* in a build, and in an archive that is unpacked and used where it is */
+        there = beside_command("/share/dbo/scripts", out);
+    else if (index == 3)
         there = data_home(out);
-    else if (index == 3 + shared)
-        there = installed_folder(out);
-    else if (index == 4 + shared)
-        there = join(out, DBO_SOURCE_DIR, strlen(DBO_SOURCE_DIR), "/scripts");
     if (!there)
         out[0] = '\0';
-    return index <= 4 + shared;
+    return index < 4 + shared;
 }
 
 dbo_status dbo_script_path(const char *name, char *out, size_t size, dbo_error *err)

@@ -1,9 +1,11 @@
 /* script_path.h: where the scripts that come with dbo are, and a script by its name.
  *
  * A folder of scripts has a folder a kind: workloads/, whatif/, faults/, and models/ and hardware/,
- * which scripts name. Several are searched, in this order: ./scripts, $DBO_SCRIPTS_DIR, dbo/scripts
- * of $XDG_DATA_HOME and of each of $XDG_DATA_DIRS, share/dbo/scripts beside the installed command,
- * and the scripts of the source tree that dbo was built from.
+ * which scripts name. Several are searched, in this order: $DBO_SCRIPTS_DIR; what came with the
+ * command, which is found from where the command lies (../share/dbo/scripts of an installed one,
+ * share/dbo/scripts of one in its build, which is a link to the source tree's); dbo/scripts of
+ * $XDG_DATA_HOME and of each of $XDG_DATA_DIRS. No path of the machine that built dbo is in it, and
+ * the working directory does not matter.
  *
  *     char path[PATH_MAX];
  *     DBO_TRY(dbo_script_find("deepseek-v3-decode", path, sizeof path, err));

@@ -15,8 +15,12 @@
 #ifndef DBO_ARENA_H
 #define DBO_ARENA_H
 
+#include "core/base/public.h"
+
 #include <stddef.h>
 #include <stdint.h>
+
+DBO_PUBLIC_BEGIN
 
 #define DBO_ARENA_CHUNK_BYTES ((size_t)64 * 1024)
 
@@ -55,5 +59,7 @@ char *dbo_arena_copy_string(dbo_arena *arena, const char *text);
 #define DBO_ARENA_ARRAY(arena, type, count) \
     ((type *)dbo_arena_alloc_zeroed((arena), (count), sizeof(type)))
 #define DBO_ARENA_NEW(arena, type) DBO_ARENA_ARRAY(arena, type, 1)
+
+DBO_PUBLIC_END
 
 #endif

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef enum dbo_field_type {
     DBO_FIELD_TEXT,   /* char[max]: max is the array's size, terminator included */
     DBO_FIELD_U32,    /* uint32_t, min..max */
@@ -52,5 +54,7 @@ const char *dbo_field_text(const dbo_field *field, const void *object);
 /* Every member in its range, required texts not empty; the sentence names `what` and the key. */
 dbo_status dbo_fields_check(const dbo_field *fields, uint32_t count, const void *object,
                             const char *what, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

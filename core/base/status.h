@@ -23,9 +23,13 @@
 #ifndef DBO_STATUS_H
 #define DBO_STATUS_H
 
+#include "core/base/public.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+DBO_PUBLIC_BEGIN
 
 /* X(enumerator, short name, text) */
 #define DBO_STATUS_MAP(X)                                                      \
@@ -133,5 +137,7 @@ dbo_status dbo_error_pass(dbo_error *err, const dbo_error *from);
         if (__builtin_expect(status != DBO_OK, 0)) \
             goto label;                            \
     } while (0)
+
+DBO_PUBLIC_END
 
 #endif

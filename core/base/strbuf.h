@@ -12,9 +12,13 @@
 #ifndef DBO_STRBUF_H
 #define DBO_STRBUF_H
 
+#include "core/base/public.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+DBO_PUBLIC_BEGIN
 
 /* {0} is an empty one. */
 typedef struct dbo_strbuf {
@@ -41,5 +45,7 @@ const char *dbo_strbuf_text(const dbo_strbuf *buf);
 /* Terminal columns of valid UTF-8 text: code points, which is right for the characters that dbo
  * draws with (no wide, no combining ones). Colour escapes (ESC [ ... m) take none. */
 size_t dbo_text_columns(const char *text);
+
+DBO_PUBLIC_END
 
 #endif

@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 /* Half-open ranges of requests and of tokens of the step's batch. */
 typedef struct dbo_ubatch_slice {
     int32_t req_start, req_stop;
@@ -65,5 +67,7 @@ bool dbo_slice_is_empty(const dbo_ubatch_slice *slice);
  * count when there is none. */
 int32_t dbo_slice_upper_bound(const int32_t *starts, int32_t count, int32_t token);
 int32_t dbo_slice_lower_bound(const int32_t *starts, int32_t count, int32_t token);
+
+DBO_PUBLIC_END
 
 #endif

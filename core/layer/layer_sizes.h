@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 /* X(role, name, what it holds). TOKENS and SCALES exist where rows are quantised before the
  * dispatch, EXPERT_IN and EXPERT_SCALES where that is done to received rows. */
 #define DBO_BUFFER_ROLES_TABLE(X)                                                              \
@@ -117,5 +119,7 @@ void dbo_layer_sizes_compute(const dbo_model_spec *model, const dbo_layer_rows *
 
 /* Every tensor takes `bytes`: for layers of given durations, which have no shapes. */
 void dbo_layer_sizes_fixed(uint64_t bytes, dbo_layer_sizes *out);
+
+DBO_PUBLIC_END
 
 #endif

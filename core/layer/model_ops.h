@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 /* Output tiles of a GEMM. At most SHORT_ROWS rows take short and narrow tiles, more take tall and
  * wide ones. A product of fewer than TARGET tiles is also cut along K, into pieces of at least
  * DEPTH, while it stays within TARGET: kernels do so to spread over the chip. */
@@ -102,5 +104,7 @@ bool dbo_layer_windowed(const dbo_model_spec *model, uint32_t layer);
  * exactly that on `sms` SMs; ns[DISPATCH] and ns[COMBINE] are the transfers'. Each of its tensors
  * takes one smallest block of the allocator. */
 void dbo_layer_costs_fixed(const int64_t ns[DBO_KIND_COUNT], uint32_t sms, dbo_layer_costs *out);
+
+DBO_PUBLIC_END
 
 #endif

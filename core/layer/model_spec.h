@@ -19,6 +19,8 @@
 
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef enum dbo_attention {
     DBO_ATTENTION_MLA,
     DBO_ATTENTION_GQA,
@@ -84,5 +86,7 @@ void dbo_model_spec_init(dbo_model_spec *model);
 
 /* Ranges and consistency; the sentence names the field. */
 dbo_status dbo_model_spec_check(const dbo_model_spec *model, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

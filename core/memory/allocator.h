@@ -31,6 +31,8 @@
 
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_allocator dbo_allocator;
 typedef struct dbo_block dbo_block;
 typedef uint32_t dbo_pool;
@@ -83,5 +85,7 @@ void dbo_allocator_reset_peaks(dbo_allocator *allocator);
 
 /* Walks every structure (tests, debug builds); DBO_INTERNAL with a sentence if one is broken. */
 dbo_status dbo_allocator_check(const dbo_allocator *allocator, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

@@ -5,8 +5,12 @@
 #ifndef DBO_BUILD_OPTIONS_H
 #define DBO_BUILD_OPTIONS_H
 
+#include "core/base/public.h"
+
 #include <stdbool.h>
 #include <stdint.h>
+
+DBO_PUBLIC_BEGIN
 
 typedef struct dbo_build_options {
     uint32_t num_ubatches; /* 1: unsplit */
@@ -21,5 +25,7 @@ typedef struct dbo_build_options {
     bool io;               /* with memory: ops and transfers say what they read and write */
     bool low_latency;      /* of the all-to-all that a schedule of one's own runs on, with io */
 } dbo_build_options;
+
+DBO_PUBLIC_END
 
 #endif

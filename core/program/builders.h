@@ -51,6 +51,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef dbo_status (*dbo_builder_fn)(const dbo_layer_costs *costs, const dbo_build_options *options,
                                      dbo_program *out, dbo_error *err);
 
@@ -103,5 +105,7 @@ dbo_status dbo_build_head(const dbo_layer_costs *costs, const dbo_build_options 
 /* The builder of a schedule name ("mlp_shared_overlap", "seed-prose-ht") for a back end, or NULL;
  * seed-prose-ht is HT only. */
 dbo_builder_fn dbo_builder_of_name(const char *name, bool low_latency);
+
+DBO_PUBLIC_END
 
 #endif

@@ -48,6 +48,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef enum dbo_code {
     DBO_CODE_OP,
     DBO_CODE_RECORD,
@@ -167,5 +169,7 @@ dbo_status dbo_program_builder_finish(dbo_program_builder *builder, dbo_program 
 /* Checks ranges; the sentence names ubatch and instruction number. */
 dbo_status dbo_program_check(const dbo_program *program, dbo_error *err);
 void dbo_program_fini(dbo_program *program); /* frees the arrays; fini of a zeroed one is fine */
+
+DBO_PUBLIC_END
 
 #endif

@@ -24,6 +24,8 @@
 #include "core/seam/seam.h"
 #include "core/turn/context.h"
 
+DBO_PUBLIC_BEGIN
+
 #define DBO_BACKEND_API 1u
 
 typedef struct dbo_backend_options {
@@ -77,5 +79,7 @@ typedef struct dbo_backend {
 /* What a plug-in exports under this name. */
 typedef const dbo_backend *(*dbo_backend_get_fn)(void);
 #define DBO_BACKEND_GET "dbo_backend_get"
+
+DBO_PUBLIC_END
 
 #endif

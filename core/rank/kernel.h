@@ -21,6 +21,8 @@
 
 #include "core/rank/rank.h"
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_kernel {
     dbo_op_kind kind;
     uint32_t step, layer;
@@ -39,5 +41,7 @@ dbo_status dbo_kernel_launch(dbo_rank *rank, const dbo_kernel *kernel);
 /* Blocks the rank until all work issued so far to any of its streams is done. Refused in a capture.
  */
 dbo_status dbo_rank_synchronize(dbo_rank *rank, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

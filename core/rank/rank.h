@@ -18,6 +18,8 @@
 #include "core/rank/rank_state.h"
 #include "core/rank/ubatch.h"
 
+DBO_PUBLIC_BEGIN
+
 /* Takes the seam's tables, borrows their selves; creates streams "compute" and "comm" and the
  * executor. */
 dbo_status dbo_rank_init(dbo_rank *rank, uint32_t id, const dbo_seam *seam,
@@ -34,5 +36,7 @@ dbo_status dbo_rank_fit(dbo_rank *rank, const dbo_program *program, dbo_error *e
  * On failure dbo_rank_fail gives the sentence. */
 dbo_status dbo_program_run(dbo_rank *rank, dbo_ubatch *ubatch, const dbo_program *program,
                            uint32_t step, uint32_t layer);
+
+DBO_PUBLIC_END
 
 #endif

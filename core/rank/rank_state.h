@@ -15,6 +15,8 @@
 #include "core/program/program.h"
 #include "core/turn/executor.h"
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_rank dbo_rank;
 typedef struct dbo_ubatch dbo_ubatch;
 typedef struct dbo_forward_context dbo_forward_context; /* both: ubatch.h */
@@ -65,5 +67,7 @@ dbo_status dbo_rank_fail(dbo_rank *rank, dbo_status status, dbo_error *err);
 
 /* Tells a trace, if there is one. Returns the host's time. */
 int64_t dbo_rank_mark(const dbo_rank *rank, dbo_mark_kind kind, uint32_t ubatch, uint32_t step);
+
+DBO_PUBLIC_END
 
 #endif

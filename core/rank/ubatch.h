@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_rank dbo_rank;
 typedef struct dbo_ubatch dbo_ubatch;
 typedef struct dbo_forward_context dbo_forward_context;
@@ -76,5 +78,7 @@ typedef dbo_status (*dbo_ubatch_fn)(dbo_ubatch *ubatch, void *arg, dbo_error *er
  * hook, then signals the next. Events are the rank's, created at its first use. */
 dbo_status dbo_ubatches_run(dbo_rank *rank, uint32_t count, uint32_t step, dbo_ubatch_fn fn,
                             void *arg, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

@@ -22,6 +22,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef enum dbo_op_kind {
 #define DBO_OP_KIND(enumerator, ...) DBO_KIND_##enumerator,
 #include "core/seam/ops.def"
@@ -196,5 +198,7 @@ struct dbo_op {
     const dbo_op_io *io;       /* or NULL */
     const uint64_t *addresses; /* of the rank's buffers, by number, now; or NULL: no buffers */
 };
+
+DBO_PUBLIC_END
 
 #endif

@@ -31,6 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef uint32_t dbo_event;
 typedef uint32_t dbo_graph;
 typedef uint32_t dbo_a2a_handle;
@@ -187,5 +189,7 @@ dbo_status dbo_seam_check(const dbo_seam *seam, dbo_error *err);
 
 /* The device's last sentence into *err; returns `status` unchanged (or the device's, if OK). */
 dbo_status dbo_seam_fail(const dbo_seam *seam, dbo_status status, dbo_error *err);
+
+DBO_PUBLIC_END
 
 #endif

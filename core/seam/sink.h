@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef uint32_t dbo_stream;
 
 typedef enum dbo_span_part {
@@ -39,7 +41,7 @@ typedef struct dbo_span {
     dbo_op_id id;
     int64_t start_ns, end_ns;
     union {
-        struct {
+        __extension__ struct {   /* which C++ has not, but its compilers */
             uint64_t bytes : 40; /* moved by a transfer, else 0 */
             uint64_t sms : 12;   /* occupied while running; on a GPU the most that it can occupy */
             uint64_t part : 4;   /* dbo_span_part */
@@ -108,5 +110,7 @@ typedef struct dbo_trace_ops {
     /* Optional: a buffer got memory, lost it, or another stream announced that it uses it. */
     void (*memory)(void *self, const dbo_memory_event *event);
 } dbo_trace_ops;
+
+DBO_PUBLIC_END
 
 #endif

@@ -35,6 +35,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_quantity {
     double value;
     bool present;
@@ -119,5 +121,7 @@ typedef struct dbo_split_cost {
 void dbo_cost_sums_init(dbo_cost_sums *sums);
 void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
                             const dbo_cost_sums *with);
+
+DBO_PUBLIC_END
 
 #endif

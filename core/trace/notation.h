@@ -29,6 +29,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_notation_entry {
     dbo_op_id id;
     uint8_t part; /* dbo_span_part: RUN, SEND or RECV */
@@ -61,5 +63,7 @@ void dbo_notation_comm(const dbo_notation *notation, dbo_notation_style style, d
 
 /* The symbol of a kind (op.h) with its ubatch: "D₁" or "D_1". */
 void dbo_notation_label(const char *symbol, uint32_t ubatch, bool ascii, dbo_strbuf *out);
+
+DBO_PUBLIC_END
 
 #endif

@@ -25,6 +25,8 @@
 
 #include <stdbool.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_issue {
     dbo_op_id id;
     int64_t host_ns;
@@ -71,5 +73,7 @@ static inline const dbo_mark *dbo_trace_mark(const dbo_trace *trace, uint64_t i)
     return (const dbo_mark *)trace->marks.chunks[i >> DBO_TRACE_CHUNK_BITS] +
            (i & ((1u << DBO_TRACE_CHUNK_BITS) - 1));
 }
+
+DBO_PUBLIC_END
 
 #endif

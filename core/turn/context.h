@@ -19,6 +19,8 @@
 #include "core/base/status.h"
 #include "core/turn/fiber.h"
 
+DBO_PUBLIC_BEGIN
+
 typedef enum dbo_context_kind { DBO_CONTEXT_FIBER, DBO_CONTEXT_THREAD } dbo_context_kind;
 
 typedef struct dbo_context dbo_context;
@@ -47,5 +49,7 @@ dbo_context_kind dbo_context_kind_of(const dbo_context *context);
 /* The running ubatch's pointer, kept with its context. */
 void *dbo_context_local(void);
 void dbo_context_set_local(void *local);
+
+DBO_PUBLIC_END
 
 #endif

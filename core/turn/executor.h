@@ -26,6 +26,8 @@
 
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_executor dbo_executor;
 typedef dbo_status (*dbo_executor_fn)(void *arg, uint32_t ubatch, dbo_error *err);
 
@@ -50,5 +52,7 @@ dbo_status dbo_executor_run(dbo_executor *executor, uint32_t num_ubatches, dbo_e
 /* From inside ubatch `me`: signal the next, wait for my turn, clear my event. DBO_ABORTED when a
  * sibling has failed. */
 dbo_status dbo_executor_handoff(dbo_executor *executor, uint32_t me);
+
+DBO_PUBLIC_END
 
 #endif

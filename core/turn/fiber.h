@@ -22,6 +22,8 @@
 
 #include <stddef.h>
 
+DBO_PUBLIC_BEGIN
+
 typedef struct dbo_fiber dbo_fiber;
 typedef struct dbo_fiber_pool dbo_fiber_pool;
 typedef void (*dbo_fiber_fn)(void *arg);
@@ -48,5 +50,7 @@ void dbo_fiber_switch(dbo_fiber *from, dbo_fiber *to);
 
 /* "fcontext" or "ucontext". */
 const char *dbo_fiber_backend(void);
+
+DBO_PUBLIC_END
 
 #endif

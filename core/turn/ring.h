@@ -28,6 +28,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+DBO_PUBLIC_BEGIN
+
 #define DBO_RING_MAX 31u
 
 /* How a ring's turns are passed, where that is not as it should be: all false is right. Whoever
@@ -125,5 +127,7 @@ uint32_t dbo_ring_release(dbo_ring *ring);
 /* Aborts a run that is stuck and releases the first. Called wherever one may get stuck, so that it
  * is seen at the moment it becomes true. */
 void dbo_ring_watch(dbo_ring *ring, dbo_ring_step *step);
+
+DBO_PUBLIC_END
 
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # completion.sh DBO_BINARY: the bash completion, driven as bash drives it; and that it offers
 # every command, every option that --help shows, and nothing for what is no prefix. Where there is
-# zsh, that its script finds the same.
+# zsh or fish, that its script finds the same.
 set -u
 dbo=$(realpath "$1")
 failures=0
@@ -58,6 +58,7 @@ expect "auto always never" dbo run --color ""
 expect "--names" dbo scripts --na
 expect "run" dbo help ru
 expect "bash" dbo completion b
+expect "fish" dbo completion f
 expect "" dbo run --nothing
 
 if command -v zsh >/dev/null; then
@@ -75,6 +76,29 @@ if command -v zsh >/dev/null; then
     fi
 else
     echo "zsh is not here: its completion is not run"
+fi
+if command -v fish >/dev/null; then
+    "$dbo" completion fish >dbo.fish
+    found=$(fish --no-config -c 'source ./dbo.fish
+        for line in "dbo r" "dbo show sl" "dbo run --executor t" "dbo run --executor=t" \
+            "dbo check --fault no-com" "dbo --color never run --tr" "dbo show --layer 3 slices dec" \
+            "dbo explain faults thresh" "dbo run --nothing" "dbo show slices metad"
+            complete -C "$line" | string replace -r "\t.*" "" | string join " "
+        end' 2>&1)
+    expected='run
+slices
+thread
+--executor=thread
+no-comm-wait no-compute-wait
+--trace
+decode.lua dec-of-mine
+threshold threshold_at'
+    if [ "$(echo "$found" | sort)" != "$(echo "$expected" | sort)" ]; then
+        echo "fish finds: $found"
+        failures=$((failures + 1))
+    fi
+else
+    echo "fish is not here: its completion is not run"
 fi
 rm -r "$PWD"
 

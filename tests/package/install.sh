@@ -1,14 +1,15 @@
 #!/bin/sh
-# install.sh SOURCE_DIR BUILD_DIR CMAKE CC [CFLAGS...]: somebody else's project against an installed
-# dbo. Does what docs/api.md says in a home of its own, moves what was installed, and there, with
-# nothing but pkg-config: compiles every installed header alone, builds and runs the examples, which
-# print what docs/api.md shows, links them with -flto without a warning, and fails to build a program
-# that reaches for what is not public. The examples of every --help run outside the source tree.
+# install.sh SOURCE_DIR BUILD_DIR CMAKE CC [CFLAGS...]: an installed dbo. Does what docs/api.md says in
+# a home of its own, moves what was installed, makes it read-only, and there: nothing names the source
+# tree or the build; consumer.sh; every header alone in C and in C++; the examples, which print what
+# docs/api.md shows, also with -flto; nothing that is not public. The command runs as somebody else
+# without a home, past presets that somebody has planted, and so do the examples of every --help.
 set -u
 source=$1 build=$2 cmake=$3 cc=$4
 shift 4
 work=$(mktemp -d) || exit 2
-trap 'rm -rf "$work"' EXIT INT TERM
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT INT TERM
+chmod 755 "$work"
 unset XDG_DATA_HOME XDG_DATA_DIRS DBO_SCRIPTS_DIR PKG_CONFIG_PATH
 HOME=$work/home
 export HOME
@@ -30,6 +31,14 @@ grep -qF 'results equal, to the last bit' "$work/log" || die "the example does n
 mv "$HOME/.local" "$work/prefix"
 rm -r "$HOME/here"
 
+# Nothing tells where it was built; debug information, which does in a Debug build, is left out.
+cp -R "$work/prefix" "$work/stripped"
+find "$work/stripped" \( -name dbo -path '*/bin/*' -o -name 'lib*' -type f \) -exec strip -g {} +
+found=$(grep -rlF -e "$source" -e "$build" "$work/stripped") && die "these name the build: $found"
+chmod -R a-w "$work/prefix"
+cd "$work" || exit 2
+sh "$source/tests/package/consumer.sh" "$source" "$work/prefix" "$cmake" "$cc" "$@" || exit 1
+
 pc=$(find "$work/prefix" -name dbo.pc) && [ -n "$pc" ] || die "no dbo.pc was installed"
 PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
@@ -39,15 +48,22 @@ case "$cflags $libs" in
 *"$source"* | *"$build"*) die "the flags point into the build: $cflags $libs" ;;
 esac
 
-cd "$work" || exit 2
 headers=0
+: >all.cpp
 for header in $(find prefix/include/dbo -name "*.h"); do
     headers=$((headers + 1))
+    printf '#include <%s>\n' "${header#prefix/include/}" >>all.cpp
+    grep '#include "\(core\|sim\|gpu\)/' "$header" && die "$header can be shadowed"
     # shellcheck disable=SC2086 # flags are words
     "$cc" -std=c17 -Wall -Wextra -Werror $cflags "$@" -fsyntax-only -x c "$header" ||
         die "$header does not stand alone"
 done
 [ "$headers" -gt 10 ] || die "only $headers headers were installed"
+if command -v g++ >/dev/null; then
+    # shellcheck disable=SC2086
+    g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror $cflags -fsyntax-only all.cpp >log 2>&1 ||
+        die "the headers are not for C++"
+fi
 
 # The libraries as a build that optimises across files has them, whatever this build is.
 fiber=
@@ -69,7 +85,7 @@ for example in prefix/share/doc/*/examples/*.c; do
         grep -qFx -- "$line" "$source/docs/api.md" || die "docs/api.md does not show: $line"
     done <printed
     # shellcheck disable=SC2086
-    for archives in "$libs" "across/*.o ${libs#*-ldbo_core}"; do
+    for archives in "$libs" "across/*.o ${libs#*-ldbo}"; do
         "$cc" -std=c17 -O2 -flto -Wall -Wextra -Werror $cflags "$@" "$example" $archives \
             -o across/example >log 2>&1 || die "$example does not build with -flto"
     done
@@ -77,7 +93,7 @@ for example in prefix/share/doc/*/examples/*.c; do
 done
 [ "$examples" -gt 0 ] || die "no example was installed"
 
-printf '#include "core/turn/executor_impl.h"\n' >private.c
+printf '#include <dbo/core/turn/executor_impl.h>\n' >private.c
 # shellcheck disable=SC2086
 if "$cc" -std=c17 $cflags -fsyntax-only private.c 2>/dev/null; then
     die "private headers are installed"
@@ -86,7 +102,23 @@ fi
 # Examples of --help: 3 is a finding. The benchmarks are long.
 dbo=$work/prefix/bin/dbo
 [ -x "$dbo" ] || { echo "$headers headers, no command"; exit 0; }
-mkdir empty && cd empty || exit 2
+for text in share/doc/dbo/README.md share/doc/dbo/LICENSE share/doc/dbo/docs/api.md \
+    share/man/man1/dbo.1 share/zsh/site-functions/_dbo share/fish/vendor_completions.d/dbo.fish; do
+    [ -s "$work/prefix/$text" ] || die "$text is not installed"
+done
+mkdir -p empty planted/scripts/hardware planted/scripts/workloads planted/hardware && cd planted || exit 2
+for place in scripts/hardware scripts/workloads hardware; do
+    for name in h800 deepseek-v3-decode; do
+        echo 'error("this was planted")' >$place/$name.lua
+    done
+done
+other=
+[ "$(id -u)" -ne 0 ] || other='setpriv --reuid=65534 --regid=65534 --clear-groups'
+# shellcheck disable=SC2086
+env -i $other "$dbo" run deepseek-v3-decode >"$work/printed" 2>"$work/log" ||
+    die "dbo does not run as somebody else"
+grep -q 'DBO on' "$work/printed" || die "as somebody else dbo prints: $(cat "$work/printed")"
+cd ../empty || exit 2
 ln -s "$dbo" "$work/dbo"
 PATH=$work:$PATH
 "$dbo" scripts >"$work/scripts" || die "dbo scripts fails"
