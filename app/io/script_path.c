@@ -18,15 +18,21 @@ static bool join(char out[PATH_MAX], const char *folder, size_t length, const ch
     return length > 0 && written < PATH_MAX;
 }
 
-/* The scripts that came with the running command, wherever both have been moved to. */
+/* The scripts that came with the running command, wherever both have been moved to. Below the
+ * working directory the path is shorter. */
 static bool beside_command(const char *below, char out[PATH_MAX])
 {
-    char command[PATH_MAX], folder[PATH_MAX];
+    char command[PATH_MAX], folder[PATH_MAX], here[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
     command[length > 0 ? length : 0] = '\0';
     const char *slash = strrchr(command, '/');
-    return slash && join(folder, command, (size_t)(slash - command), below) &&
-           realpath(folder, out);
+    if (!slash || !join(folder, command, (size_t)(slash - command), below) ||
+        !realpath(folder, out))
+        return false;
+    size_t above = getcwd(here, sizeof here) ? strlen(here) : 0;
+    if (above > 0 && strncmp(out, here, above) == 0 && out[above] == '/')
+        memmove(out, out + above + 1, strlen(out + above));
+    return true;
 }
 
 static bool data_home(char out[PATH_MAX])

@@ -18,8 +18,8 @@ cd "$source" || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT INT TERM
 ln -s "$binary" "$work/dbo"
-PATH=$work:$PATH NO_COLOR=1 COLUMNS=100 LC_ALL=C.UTF-8 DBO_SCRIPTS_DIR=scripts
-export PATH NO_COLOR COLUMNS LC_ALL DBO_SCRIPTS_DIR
+PATH=$work:$PATH NO_COLOR=1 COLUMNS=100 LC_ALL=C.UTF-8
+export PATH NO_COLOR COLUMNS LC_ALL
 failures=0 blocks=0
 
 # Rewrites one document to $work/new, running the commands as they come.

@@ -337,7 +337,7 @@ static void unknown_words_name_the_known(void **state)
     (void)state;
     put_inputs();
     expect_sentence("dbo completion", 2, "For example: dbo completion bash\n");
-    expect_sentence("dbo completion fish", 2, "There is bash or zsh.\n");
+    expect_sentence("dbo completion tcsh", 2, "There is bash, zsh or fish.\n");
     expect_sentence("dbo show xx t.lua", 2, "There is vote, slices, metadata, program or graph.");
     expect_sentence("dbo bench xx", 2, "There is handoff, sim or check.\n");
     expect_sentence("dbo eval qq --in x", 2, "There is ");
