@@ -42,25 +42,29 @@ static void put(dbo_rank *rank, uint32_t buffer, dbo_block *block, bool workspac
     rank->addresses[buffer] = block ? dbo_block_address(block) : 0;
 }
 
+/* Buffer `buffer` gets a block, which a program or a workspace (`is`) takes on a stream. */
+static dbo_status take(dbo_rank *rank, const dbo_program_buffer *is, uint32_t buffer,
+                       uint8_t stream, bool workspace, dbo_error *err)
+{
+    dbo_block *block;
+    DBO_TRY(dbo_allocator_alloc(rank->allocator, rank->streams[stream], is->bytes, &block, err));
+    put(rank, buffer, block, workspace, false);
+    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_TAKE,
+                                  .buffer = buffer,
+                                  .stream = rank->streams[stream],
+                                  .bytes = is->bytes,
+                                  .name = is->name,
+                                  .filled = is->input});
+    return DBO_OK;
+}
+
 dbo_status dbo_rank_alloc(dbo_rank *rank, const dbo_program *program, const dbo_instr *instr)
 {
     if (rank->buffers[instr->index].block)
         return refuse(rank, program, instr, "has memory already", "Free it before.");
-    dbo_block *block;
-    dbo_status status =
-        dbo_allocator_alloc(rank->allocator, rank->streams[instr->stream],
-                            program->buffers[instr->index].bytes, &block, &rank->failure);
-    if (__builtin_expect(status != DBO_OK, 0))
-        return failed(rank, program, instr, status);
-    put(rank, instr->index, block, false, false);
-    const dbo_program_buffer *buffer = &program->buffers[instr->index];
-    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_TAKE,
-                                  .buffer = instr->index,
-                                  .stream = rank->streams[instr->stream],
-                                  .bytes = buffer->bytes,
-                                  .name = buffer->name,
-                                  .filled = buffer->input});
-    return DBO_OK;
+    dbo_status status = take(rank, &program->buffers[instr->index], instr->index, instr->stream,
+                             false, &rank->failure);
+    return __builtin_expect(status == DBO_OK, 1) ? DBO_OK : failed(rank, program, instr, status);
 }
 
 dbo_status dbo_rank_free(dbo_rank *rank, const dbo_program *program, const dbo_instr *instr)
@@ -176,7 +180,7 @@ static dbo_status leave_behind(dbo_rank *rank, dbo_block *block, dbo_error *err)
 static dbo_status fit_workspace(dbo_rank *rank, const dbo_program_buffer *wanted, uint32_t buffer,
                                 dbo_error *err)
 {
-    dbo_block *old = rank->buffers[buffer].block, *block;
+    dbo_block *old = rank->buffers[buffer].block;
     if (old && wanted->workspace && dbo_block_bytes(old) >= wanted->bytes)
         return DBO_OK;
     if (old)
@@ -187,20 +191,10 @@ static dbo_status fit_workspace(dbo_rank *rank, const dbo_program_buffer *wanted
     put(rank, buffer, NULL, false, false);
     if (!wanted->workspace || wanted->bytes == 0)
         return DBO_OK;
-    dbo_status status = dbo_allocator_alloc(rank->allocator, rank->streams[wanted->pool],
-                                            wanted->bytes, &block, err);
-    if (status != DBO_OK) {
+    dbo_status status = take(rank, wanted, buffer, wanted->pool, true, err);
+    if (status != DBO_OK)
         dbo_error_prefix(err, "workspace %s", wanted->name);
-        return status;
-    }
-    put(rank, buffer, block, true, false);
-    tell(rank, (dbo_memory_event){.what = DBO_MEMORY_TAKE,
-                                  .buffer = buffer,
-                                  .stream = rank->streams[wanted->pool],
-                                  .bytes = wanted->bytes,
-                                  .name = wanted->name,
-                                  .filled = wanted->input});
-    return DBO_OK;
+    return status;
 }
 
 dbo_status dbo_rank_memory_fit(dbo_rank *rank, const dbo_program *program, dbo_error *err)

@@ -284,26 +284,26 @@ static dbo_status check_comm_sms(const dbo_experiment *e, dbo_error *err)
         "dbo_comm_sms is %u, the GPU has %u SMs", config->dbo_comm_sms, e->hardware.sms);
 }
 
+static dbo_status check_limit(uint32_t limit, const char *key, uint32_t rank, uint32_t count,
+                              const char *what, dbo_error *err)
+{
+    char hint[128];
+    if (count <= limit)
+        return DBO_OK;
+    snprintf(hint, sizeof hint, "Set %s = %u, or give it fewer %s.", key, count, what);
+    return dbo_fail(err, DBO_INVALID, hint, "rank %u has %u %s in the step, but %s is %u", rank,
+                    count, what, key, limit);
+}
+
 /* A scheduler gives no step more than these. */
 static dbo_status check_limits(const dbo_config *config, const dbo_workload *batch, dbo_error *err)
 {
-    char hint[128];
     for (uint32_t rank = 0; rank < batch->num_ranks; rank++) {
         const dbo_request_list *list = batch->ranks[rank];
-        if (list->count > config->max_num_seqs) {
-            snprintf(hint, sizeof hint, "Set max_num_seqs = %u, or give it fewer requests.",
-                     list->count);
-            return dbo_fail(err, DBO_INVALID, hint,
-                            "rank %u has %u requests in the step, but max_num_seqs is %u", rank,
-                            list->count, config->max_num_seqs);
-        }
-        if (list->num_tokens > config->max_num_batched_tokens) {
-            snprintf(hint, sizeof hint, "Set max_num_batched_tokens = %u, or give it fewer tokens.",
-                     list->num_tokens);
-            return dbo_fail(err, DBO_INVALID, hint,
-                            "rank %u has %u tokens in the step, but max_num_batched_tokens is %u",
-                            rank, list->num_tokens, config->max_num_batched_tokens);
-        }
+        DBO_TRY(
+            check_limit(config->max_num_seqs, "max_num_seqs", rank, list->count, "requests", err));
+        DBO_TRY(check_limit(config->max_num_batched_tokens, "max_num_batched_tokens", rank,
+                            list->num_tokens, "tokens", err));
     }
     return DBO_OK;
 }
