@@ -67,7 +67,6 @@ typedef struct play {
     int64_t begin_ns, now_ns;
     bool wake_all; /* a meet has begun */
     bool failed;   /* out of memory */
-    bool endless;  /* longer than can be played */
     dbo_played *out;
     uint32_t watched; /* the index of the rank that is asked for */
 } play;
@@ -92,10 +91,8 @@ static void look_at(play *p, uint32_t entity, int64_t at_ns)
     if (*known_ns == at_ns)
         return;
     *known_ns = at_ns;
-    if (at_ns - p->begin_ns >= MAX_NS)
-        p->endless = true;
-    else if (dbo_heap_push(&p->due, (uint64_t)(at_ns - p->begin_ns) << ENTITY_BITS | entity) !=
-             DBO_OK)
+    if (at_ns - p->begin_ns < MAX_NS && /* what is later never comes */
+        dbo_heap_push(&p->due, (uint64_t)(at_ns - p->begin_ns) << ENTITY_BITS | entity) != DBO_OK)
         p->failed = true;
 }
 
@@ -407,7 +404,7 @@ static void run(play *p)
     uint32_t num_ranks = p->course->num_ranks;
     for (uint32_t r = 0; r < num_ranks; r++)
         look_at(p, num_ranks * STREAMS + r, p->course->ranks[r].start_ns);
-    while (!dbo_heap_is_empty(&p->due) && !p->failed && !p->endless) {
+    while (!dbo_heap_is_empty(&p->due) && !p->failed) {
         uint64_t key = dbo_heap_take(&p->due);
         uint32_t entity = (uint32_t)key & ((1u << ENTITY_BITS) - 1);
         int64_t at_ns = p->begin_ns + (int64_t)(key >> ENTITY_BITS);
@@ -422,8 +419,8 @@ static bool prepare(play *p)
 {
     const dbo_course *c = p->course;
     size_t ranks = c->num_ranks;
-    p->streams = calloc(ranks * STREAMS + 1, sizeof *p->streams);
-    p->hosts = calloc(ranks + 1, sizeof *p->hosts);
+    p->streams = calloc(ranks * STREAMS, sizeof *p->streams);
+    p->hosts = calloc(ranks, sizeof *p->hosts);
     p->meets = calloc((size_t)c->meets.count + 1, sizeof *p->meets);
     p->items = calloc((size_t)c->items.count + 1, sizeof *p->items);
     if (!p->streams || !p->hosts || !p->meets || !p->items)
@@ -451,7 +448,7 @@ dbo_status dbo_course_play(const dbo_course *course, const dbo_play_rules *rules
     p.failed = !prepare(&p);
     if (!p.failed)
         run(&p);
-    if (!p.failed && !p.endless && p.hosts[p.watched].ended)
+    if (!p.failed && p.hosts[p.watched].ended)
         out->step_ns = p.hosts[p.watched].end_ns - watched->begin_ns;
     free(p.streams);
     free(p.hosts);

@@ -49,8 +49,6 @@ static uint32_t collect_edges(const dbo_timed_ops *ops, edge *edges)
     uint32_t count = 0;
     for (uint32_t i = 0; i < ops->count; i++) {
         const dbo_timed_op *op = &ops->ops[i];
-        if (op->sms == 0 || op->start_ns >= op->end_ns)
-            continue;
         edges[count++] = (edge){.at_ns = op->start_ns, .sms = op->sms};
         edges[count++] = (edge){.at_ns = op->end_ns, .sms = -(int64_t)op->sms};
     }
@@ -61,23 +59,23 @@ static uint32_t collect_edges(const dbo_timed_ops *ops, edge *edges)
 /* Fills in `gone`; returns the time in which there was not enough for all. */
 static int64_t add_up(edge *edges, uint32_t count, int64_t total)
 {
-    int64_t gone = 0, crowded_ns = 0, asked = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        int64_t ns = i > 0 ? edges[i].at_ns - edges[i - 1].at_ns : 0;
-        gone += ns * (int64_t)dbo_fluid_rate((uint64_t)asked, (uint64_t)total);
+    int64_t crowded_ns = 0, asked = 0;
+    for (uint32_t i = 1; i < count; i++) {
+        int64_t ns = edges[i].at_ns - edges[i - 1].at_ns;
+        asked += edges[i - 1].sms;
+        edges[i].gone =
+            edges[i - 1].gone + ns * (int64_t)dbo_fluid_rate((uint64_t)asked, (uint64_t)total);
         crowded_ns += asked > total ? ns : 0;
-        asked += edges[i].sms;
-        edges[i].gone = gone;
     }
     return crowded_ns;
 }
 
-/* Edges at one time all have the same; there is one. */
+/* Edges at one time all have the same; there is one wherever an op begins or ends. */
 static int64_t gone_at(const edge *edges, uint32_t count, int64_t at_ns)
 {
     const edge wanted = {.at_ns = at_ns};
     const edge *found = bsearch(&wanted, edges, count, sizeof *edges, compare_edges);
-    return found ? found->gone : 0;
+    return found->gone;
 }
 
 static dbo_status set_work(dbo_timed_ops *ops, uint32_t total_sms, dbo_error *err)
@@ -86,9 +84,9 @@ static dbo_status set_work(dbo_timed_ops *ops, uint32_t total_sms, dbo_error *er
     DBO_TRY(dbo_need_memory(edges, "a step's SMs", err));
     uint32_t count = collect_edges(ops, edges);
     ops->crowded_ns = add_up(edges, count, total_sms);
-    for (uint32_t i = 0; i < ops->count && ops->crowded_ns > 0; i++) {
+    for (uint32_t i = 0; i < ops->count; i++) {
         dbo_timed_op *op = &ops->ops[i];
-        if (op->sms == 0 || op->start_ns >= op->end_ns)
+        if (op->sms == 0)
             continue;
         int64_t gone = gone_at(edges, count, op->end_ns) - gone_at(edges, count, op->start_ns);
         op->work_ns = (gone + (1 << (DBO_FLUID_RATE_BITS - 1))) >> DBO_FLUID_RATE_BITS;
@@ -101,17 +99,11 @@ static dbo_status set_work(dbo_timed_ops *ops, uint32_t total_sms, dbo_error *er
 
 static void add_span(dbo_timed_ops *out, const dbo_span *span)
 {
-    dbo_op_kind kind = (dbo_op_kind)dbo_op_id_kind(span->id);
-    int64_t ns = span->end_ns - span->start_ns;
-    if (span->part != DBO_SPAN_WAIT && dbo_op_kind_class(kind) == DBO_CLASS_COMM)
-        out->transfers_ns += ns;
-    if (kind == DBO_KIND_MLP)
-        out->experts_ns += ns;
     out->ops[out->count++] =
         (dbo_timed_op){.key = key_of(span->id, span->part),
                        .start_ns = span->start_ns,
                        .end_ns = span->end_ns,
-                       .work_ns = ns,
+                       .work_ns = span->end_ns - span->start_ns,
                        .sms = span->stream == DBO_NETWORK_STREAM ? 0 : (uint32_t)span->sms,
                        .pieces = 1};
 }

@@ -26,7 +26,6 @@ typedef struct dbo_timed_ops {
     dbo_timed_op *ops; /* by key */
     uint32_t count;
     int64_t crowded_ns; /* so long more SMs were asked for than there are */
-    int64_t transfers_ns, experts_ns;
 } dbo_timed_ops;
 
 /* Reads the spans of the step of each of `ranks`, (num_ranks), as the trace calls them, into
