@@ -156,6 +156,24 @@ static void without_padding_nothing_changes(void **state)
     dbo_course_fini(&h.course);
 }
 
+/* The only row of an ubatch may be padding. */
+static void nothing_may_be_left(void **state)
+{
+    (void)state;
+    static const uint32_t ranks[] = {0};
+    static const uint64_t tokens[] = {4};
+    hand h;
+    dbo_padding padding;
+    begin(&h, ranks, 1);
+    uint32_t first = transfer(&h, 0, DBO_COURSE_MEET, 0, 0, DBO_KIND_DISPATCH, 4);
+    uint32_t second = transfer(&h, 0, DBO_COURSE_MEET, 0, 1, DBO_KIND_DISPATCH, 1);
+    assert_true(leave_out(&h, tokens, 1, &padding));
+    assert_int_equal(padding.sent - padding.real, 1);
+    assert_int_equal(work_ns(&h, first), 2000);
+    assert_int_equal(work_ns(&h, second), 0);
+    dbo_course_fini(&h.course);
+}
+
 /* ---- what is left of it ---- */
 
 /* Rank 0 sends 30 of 40 rows for real, rank 1 all of its 24: 54 of 64 go through experts. */
@@ -168,7 +186,7 @@ static void experts_have_the_rows_of_all(void **state)
         .fixed_ns = -1, .num_parts = 1, .parts = {{.kind = DBO_PART_STREAM, .hbm_bytes = 640}}};
     static const dbo_op_cost dense = {
         .fixed_ns = -1,
-        .num_parts = 2,
+        .num_parts = DBO_OP_MAX_PARTS,
         .parts = {{.kind = DBO_PART_GEMM, .hbm_bytes = 500, .weight_bytes = 180},
                   {.kind = DBO_PART_STREAM, .hbm_bytes = 140}}};
     static const dbo_op_cost grouped = {
@@ -283,6 +301,7 @@ int main(void)
         cmocka_unit_test(the_last_rows_are_padding),
         cmocka_unit_test(the_rank_with_the_most_is_named),
         cmocka_unit_test(without_padding_nothing_changes),
+        cmocka_unit_test(nothing_may_be_left),
         cmocka_unit_test(experts_have_the_rows_of_all),
         cmocka_unit_test(the_machine_says_what_is_saved),
     };

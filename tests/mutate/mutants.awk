@@ -3,7 +3,8 @@
 #     awk -v seed=7 -f mutants.awk FILES.c...      FILE <tab> LINE <tab> KIND <tab> CHANGED LINE
 #
 # Kinds: comparison, logic, arithmetic, constant, condition (negated), call (dropped), arguments (two
-# exchanged). Text in quotes and comments is left alone. What does not compile is for the caller to see.
+# exchanged). Text in quotes and comments is left alone, and so is what nothing can see: of two equal
+# numbers either is the larger. What does not compile is for the caller to see.
 BEGIN { srand(seed) }
 
 FNR == 1 { in_comment = 0 }
@@ -41,16 +42,25 @@ function replace_each(kind, from, to, before, after,    at, rest, skipped) {
     }
 }
 
-# A number becomes one more; but that there is more memory than is needed, nothing can see.
+# "a < b ? a : b", the smaller one, is that with "<=", too.
+function selects(    part) {
+    return match($0, /[^ (=]+ [<>]=? [^ ]+ \? [^ ]+ : [^ ,;)}]+/) &&
+           split(substr($0, RSTART, RLENGTH), part, " ") == 7 &&
+           ((part[1] == part[5] && part[3] == part[7]) || (part[1] == part[7] && part[3] == part[5]))
+}
+
+# A number becomes one more; but that there is more memory than is needed, nothing can see, nor of
+# which item a size is.
 function constants(    rest, skipped, at, len) {
-    if (/[cm]alloc\(/ || /^ +(char|uint8_t) [a-z_]+\[[^]]*\][,;= ]/)
+    if (/[cm]alloc\(/ || /_grow/ || /_RESERVE\(/ || /^ +(char|uint8_t) [a-z_]+\[[^]]*\][,;= ]/)
         return
     rest = $0
     skipped = 0
     while (match(rest, /[0-9]+/)) {
         at = skipped + RSTART
         len = RLENGTH
-        if (substr($0, at - 1, 1) !~ /[A-Za-z0-9_.]/ && substr($0, at + len, 1) !~ /[A-Za-z0-9_.]/ && !quoted(at))
+        if (substr($0, at - 1, 1) !~ /[A-Za-z0-9_.]/ && substr($0, at + len, 1) !~ /[A-Za-z0-9_.]/ && !quoted(at) &&
+            substr($0, 1, at - 1) !~ /sizeof [A-Za-z_.>-]+\[$/)
             offer("constant", substr($0, 1, at - 1) (substr($0, at, len) + 1) substr($0, at + len))
         skipped = at + len - 1
         rest = substr($0, skipped + 1)
@@ -76,8 +86,8 @@ function exchange(    part, inner, comma, a, b, tail) {
     if (!match($0, /[a-z_0-9]+\([^(),"]+, [^(),"]+[,)]/) || quoted(RSTART))
         return
     part = substr($0, RSTART, RLENGTH)
-    if (part ~ /^calloc\(/) # either way it is as many bytes
-        return
+    if (part ~ /^(calloc|later|larger|max32|min32)\(/ || (part ~ /^(str|mem)n?cmp\(/ && / [!=]= 0/))
+        return # either way it is as many bytes, the later one, equal
     tail = substr(part, length(part))
     inner = substr(part, index(part, "(") + 1)
     inner = substr(inner, 1, length(inner) - 1)
@@ -97,10 +107,12 @@ function exchange(    part, inner, comma, a, b, tail) {
         next
     replace_each("comparison", " == ", " != ", "", "")
     replace_each("comparison", " != ", " == ", "", "")
-    replace_each("comparison", " < ", " <= ", "", "")
-    replace_each("comparison", " <= ", " < ", "", "")
-    replace_each("comparison", " > ", " >= ", "", "")
-    replace_each("comparison", " >= ", " > ", "", "")
+    if (!selects()) {
+        replace_each("comparison", " < ", " <= ", "", "")
+        replace_each("comparison", " <= ", " < ", "", "")
+        replace_each("comparison", " > ", " >= ", "", "")
+        replace_each("comparison", " >= ", " > ", "", "")
+    }
     replace_each("logic", " && ", " || ", "", "")
     replace_each("logic", " || ", " && ", "", "")
     replace_each("arithmetic", " + ", " - ", "", "")

@@ -11,7 +11,7 @@
 # Works in copies of the tree, DBO_JOBS lanes at a time, and keeps what each test runs (gcov): a
 # mutant is tried with the tests that run its line, the quickest first, and only their programs are
 # built. How each mutant ended is told on stderr. What survives and has to do with memory (a free that
-# is left out, an index) is tried under AddressSanitizer, too, as ./dev test-san would.
+# is left out, an index, a loop) is tried under AddressSanitizer, too, as ./dev test-san would.
 set -u
 source=$(cd "$1" && pwd) work=$2
 count=${3:-200} seed=${4:-1} pattern=${5:-.}
@@ -136,7 +136,7 @@ try_mutant() {
     tests_for "$file" "$line" >"$lane/tests"
     verdict=$(try run "$lane/tests")
     if [ "$verdict" = survived ] && [ -s "$lane/tests" ] &&
-        { [ "$4" = call ] || printf '%s' "$original" | grep -q '\[\|alloc\|mem'; }; then
+        { [ "$4" = call ] || printf '%s' "$original" | grep -q '\[\|alloc\|mem\|for ('; }; then
         # shellcheck disable=SC3045 # its shadow is large
         verdict=$(ulimit -S -v unlimited && try asan "$lane/tests")
         [ "$verdict" = uncompiled ] && verdict=survived # it has compiled before

@@ -87,8 +87,7 @@ static double share_of(uint64_t real, uint64_t sent)
 
 static int64_t scaled(int64_t ns, int64_t is_ns, int64_t would_ns)
 {
-    return is_ns > 0 && would_ns < is_ns ? (int64_t)((double)ns * (double)would_ns / (double)is_ns)
-                                         : ns;
+    return would_ns < is_ns ? (int64_t)((double)ns * (double)would_ns / (double)is_ns) : ns;
 }
 
 /* share: of the rows; touched: of the experts that get some. */
