@@ -353,6 +353,18 @@ static dbo_status check_options(const dbo_sim_options *o, uint32_t num_classes, 
     if (o->num_ranks < 1 || o->num_ranks > DBO_MAX_RANKS)
         return dbo_fail(err, DBO_LIMIT, NULL, "%u ranks asked, 1 to %u can be simulated",
                         o->num_ranks, DBO_MAX_RANKS);
+    if (o->transport > DBO_SIM_HT || o->contexts > DBO_CONTEXT_THREAD)
+        return dbo_fail(err, DBO_INVALID, NULL,
+                        "there is no transport %u, or no kind of context %u",
+                        (unsigned)o->transport, (unsigned)o->contexts);
+    if (o->exchange_ns < 0 || o->exchange_ns >= SIM_MAX_NS)
+        return dbo_fail(err, DBO_INVALID, NULL, "an exchange takes %lld ns; 0 to %lld are possible",
+                        (long long)o->exchange_ns, (long long)SIM_MAX_NS - 1);
+    if (o->ep_size > DBO_MAX_RANKS)
+        return dbo_fail(err, DBO_LIMIT, NULL, "an all-to-all over %u GPUs; %u are possible",
+                        o->ep_size, DBO_MAX_RANKS);
+    if (o->hardware)
+        DBO_TRY(dbo_hardware_check(o->hardware, err));
     if (num_classes > o->num_ranks)
         return dbo_fail(err, DBO_INVALID, NULL, "more classes (%u) than ranks (%u)", num_classes,
                         o->num_ranks);
@@ -438,11 +450,15 @@ void dbo_sim_destroy(dbo_sim *sim)
 
 void dbo_sim_delay(dbo_sim *sim, uint32_t rank, int64_t ns)
 {
-    sim->ranks[rank].host_ns += ns;
+    if (rank < sim->num_ranks && ns > 0 && ns < SIM_MAX_NS)
+        sim->ranks[rank].host_ns += ns;
 }
 
 void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out)
 {
+    *out = (dbo_seam){0};
+    if (rank >= sim->num_ranks)
+        return;
     sim_rank *self = &sim->ranks[rank];
     *out = (dbo_seam){
         .host = sim->options.hardware ? &host_table : &free_host_table,

@@ -56,7 +56,8 @@ typedef dbo_status (*dbo_sim_main)(void *arg, uint32_t rank, dbo_error *err);
 dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err);
 void dbo_sim_destroy(dbo_sim *sim); /* NULL is fine */
 
-/* Fills the tables of simulated rank `rank`; they are valid as long as the sim. */
+/* Fills the tables of simulated rank `rank`; they are valid as long as the sim. Of a rank that there
+ * is not: none, which dbo_rank_init refuses. */
 void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out);
 
 /* Runs main(arg, i) on every simulated rank until all have returned and every stream is empty. The
@@ -65,7 +66,8 @@ void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out);
  * hosts then begin no earlier than dbo_sim_now_ns. */
 dbo_status dbo_sim_run(dbo_sim *sim, dbo_sim_main main, void *arg, dbo_error *err);
 
-/* The rank's host does nothing for `ns` from now on: it is late. Before or during a run. */
+/* The rank's host does nothing for `ns` from now on: it is late. Before or during a run. No
+ * such rank, or less than 0: nothing. */
 void dbo_sim_delay(dbo_sim *sim, uint32_t rank, int64_t ns);
 
 /* Virtual time of the last thing that has happened on a device, or woken a host. */

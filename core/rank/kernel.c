@@ -14,6 +14,12 @@ dbo_status dbo_kernel_launch(dbo_rank *rank, const dbo_kernel *kernel)
                         "place among the op ids",
                         (unsigned)kernel->kind, kernel->step, kernel->layer, kernel->ubatch,
                         kernel->occurrence);
+    if (kernel->cost)
+        DBO_TRY(dbo_op_cost_check(kernel->cost, &rank->failure));
+    if (kernel->io && !kernel->addresses && kernel->io->num_reads + kernel->io->num_writes > 0)
+        return dbo_fail(&rank->failure, DBO_INVALID, "Say where the buffers are: addresses.",
+                        "a kernel of layer %u, ubatch %u names buffers without addresses",
+                        kernel->layer, kernel->ubatch);
     dbo_seam_charge(seam, DBO_CHARGE_LAUNCH, kernel->launches ? kernel->launches : 1);
     const dbo_op op = {.id = dbo_op_id_make(kernel->step, rank->id, kernel->layer, kernel->ubatch,
                                             kernel->kind, kernel->occurrence),

@@ -24,6 +24,14 @@ dbo_status dbo_rank_init(dbo_rank *rank, uint32_t id, const dbo_seam *seam,
 {
     memset(rank, 0, sizeof *rank);
     DBO_TRY(dbo_seam_check(seam, err));
+    if (id >= DBO_MAX_RANKS || max_ubatches < 1 || max_ubatches > DBO_MAX_UBATCHES ||
+        executor > DBO_CONTEXT_THREAD)
+        return dbo_fail(
+            err, DBO_LIMIT, NULL,
+            "rank %u for %u ubatches on contexts of kind %u; ranks are below %u, ubatches "
+            "1 to %u, kinds below %u",
+            id, max_ubatches, (unsigned)executor, DBO_MAX_RANKS, DBO_MAX_UBATCHES,
+            DBO_CONTEXT_THREAD + 1);
     rank->id = id;
     rank->seam = *seam;
     dbo_status status = DBO_OK;

@@ -270,6 +270,9 @@ dbo_status dbo_ubatches_run(dbo_rank *rank, uint32_t count, uint32_t step, dbo_u
     if (count < 1 || count > DBO_MAX_UBATCHES || count > rank->max_ubatches)
         return dbo_fail(err, DBO_LIMIT, NULL, "%u ubatches asked, the rank was made for 1 to %u",
                         count, rank->max_ubatches);
+    if (!fn || step >= DBO_MAX_STEPS)
+        return dbo_fail(err, DBO_INVALID, NULL, "step %u of a run%s; steps are below %u", step,
+                        fn ? "" : " without a function", DBO_MAX_STEPS);
     DBO_TRY(make_events(rank, count, err));
     forward_run run = {.rank = rank, .fn = fn, .arg = arg};
     for (uint32_t i = 0; i < count; i++)

@@ -3,6 +3,7 @@
 
 #include "core/base/suggest.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct kind_row {
@@ -63,4 +64,27 @@ const char *dbo_op_kind_suggest(const char *word)
         dbo_suggest_offer(&near, kinds[kind].noted ? kinds[kind].symbol : NULL);
     }
     return near.nearest;
+}
+
+dbo_status dbo_op_cost_check(const dbo_op_cost *cost, dbo_error *err)
+{
+    if (cost->fixed_ns >= 0)
+        return DBO_OK;
+    if (cost->num_parts > DBO_OP_MAX_PARTS)
+        return dbo_fail(err, DBO_INVALID, NULL, "a cost of %u parts; at most %u are possible",
+                        cost->num_parts, DBO_OP_MAX_PARTS);
+    for (uint32_t i = 0; i < cost->num_parts; i++) {
+        const dbo_op_part *part = &cost->parts[i];
+        if (part->kind > DBO_PART_STREAM || part->dtype > DBO_FP32)
+            return dbo_fail(err, DBO_INVALID, NULL,
+                            "part %u of a cost is of kind %u and type %u; there are %u and %u", i,
+                            part->kind, part->dtype, DBO_PART_STREAM + 1, DBO_FP32 + 1);
+        if (!(part->flops >= 0 && part->flops < HUGE_VAL) ||
+            !(part->hbm_bytes >= 0 && part->hbm_bytes < HUGE_VAL))
+            return dbo_fail(err, DBO_INVALID, NULL,
+                            "part %u of a cost has %g FLOPs and %g bytes; both are finite and at "
+                            "least 0",
+                            i, part->flops, part->hbm_bytes);
+    }
+    return DBO_OK;
 }

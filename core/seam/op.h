@@ -148,6 +148,9 @@ typedef struct dbo_op_cost {
     dbo_op_part parts[DBO_OP_MAX_PARTS]; /* run one after the other */
 } dbo_op_cost;
 
+/* Counts, kinds and types in range, work finite and not negative. DBO_INVALID. */
+dbo_status dbo_op_cost_check(const dbo_op_cost *cost, dbo_error *err);
+
 /* What an all-to-all moves, per rank. Rows are tokens after routing. */
 typedef struct dbo_a2a_cost {
     int64_t fixed_ns;         /* >= 0: the transfer takes exactly this (LL: the flight) */
