@@ -169,6 +169,9 @@ static dbo_status device_launch(void *self, dbo_stream stream, const dbo_op *op)
 {
     sim_rank *rank = self;
     const dbo_sim_options *options = &rank->sim->options;
+    if (__builtin_expect(op->cost->fixed_ns < 0 && !sim_has_rates(options), 0))
+        return dbo_sim_refuse(rank, DBO_INVALID,
+                              "an op without a fixed time, on hardware without SMs");
     dbo_op_time time = cost_op(rank, op->cost);
     if (__builtin_expect(time.ns >= SIM_MAX_NS, 0))
         return dbo_sim_refuse(rank, DBO_LIMIT, "an op of %.3g s takes longer than can be simulated",
@@ -348,6 +351,18 @@ static const dbo_group_ops group_table = {
 
 /* ---- the world ---- */
 
+/* What it does not say (0, no name) is not needed, or makes work take for ever, which is refused
+ * when it comes. */
+static dbo_status check_hardware(const dbo_hardware *hardware, dbo_error *err)
+{
+    uint32_t count;
+    const dbo_field *fields = dbo_hardware_fields(&count);
+    for (uint32_t i = 0; i < count; i++)
+        if (fields[i].type != DBO_FIELD_TEXT && dbo_field_number(&fields[i], hardware) != 0)
+            DBO_TRY(dbo_fields_check(&fields[i], 1, hardware, "hardware", err));
+    return DBO_OK;
+}
+
 static dbo_status check_options(const dbo_sim_options *o, uint32_t num_classes, dbo_error *err)
 {
     if (o->num_ranks < 1 || o->num_ranks > DBO_MAX_RANKS)
@@ -364,7 +379,7 @@ static dbo_status check_options(const dbo_sim_options *o, uint32_t num_classes, 
         return dbo_fail(err, DBO_LIMIT, NULL, "an all-to-all over %u GPUs; %u are possible",
                         o->ep_size, DBO_MAX_RANKS);
     if (o->hardware)
-        DBO_TRY(dbo_hardware_check(o->hardware, err));
+        DBO_TRY(check_hardware(o->hardware, err));
     if (num_classes > o->num_ranks)
         return dbo_fail(err, DBO_INVALID, NULL, "more classes (%u) than ranks (%u)", num_classes,
                         o->num_ranks);

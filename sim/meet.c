@@ -384,6 +384,9 @@ dbo_status dbo_sim_post(sim_rank *rank, const dbo_a2a_args *args, dbo_a2a_handle
     sim_item item = {.kind = ll ? SIM_SEND : SIM_MEET, .slot = slot & 0x3fu, .id = args->id};
     sim_transfer transfer = {0};
     int64_t counts_ns = 0;
+    if (args->cost->fixed_ns < 0 && !sim_has_rates(&sim->options))
+        return dbo_sim_refuse(rank, DBO_INVALID,
+                              "a transfer without a fixed time, on hardware without SMs");
     cost_transfer(rank, args, &item, &transfer, &counts_ns);
     if (args->previous != DBO_NO_EVENT)
         DBO_TRY(dbo_sim_wait(rank, args->stream, args->previous));

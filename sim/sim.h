@@ -33,7 +33,8 @@ typedef struct dbo_sim dbo_sim;
 typedef enum dbo_sim_transport { DBO_SIM_LL, DBO_SIM_HT } dbo_sim_transport;
 
 typedef struct dbo_sim_options {
-    const dbo_hardware *hardware; /* borrowed; NULL: only fixed costs, and the host is free */
+    const dbo_hardware *hardware; /* borrowed; NULL: only fixed costs, and the host is free; with
+                                   * 0 SMs: only fixed costs, and the host's times */
     uint32_t num_ranks;           /* logical */
     uint32_t num_classes;         /* simulated; 0: as many as num_ranks */
     const uint32_t *class_of;     /* num_ranks entries < num_classes; NULL: one to one; copied */
@@ -56,8 +57,8 @@ typedef dbo_status (*dbo_sim_main)(void *arg, uint32_t rank, dbo_error *err);
 dbo_sim *dbo_sim_create(const dbo_sim_options *options, dbo_error *err);
 void dbo_sim_destroy(dbo_sim *sim); /* NULL is fine */
 
-/* Fills the tables of simulated rank `rank`; they are valid as long as the sim. Of a rank that there
- * is not: none, which dbo_rank_init refuses. */
+/* Fills the tables of simulated rank `rank`; they are valid as long as the sim. Where there is no
+ * such rank: none, which dbo_rank_init refuses. */
 void dbo_sim_seam(dbo_sim *sim, uint32_t rank, dbo_seam *out);
 
 /* Runs main(arg, i) on every simulated rank until all have returned and every stream is empty. The

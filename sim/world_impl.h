@@ -107,6 +107,12 @@ struct dbo_sim {
     int64_t host_ns[DBO_CHARGE_COUNT];
 };
 
+/* Can it say how long work takes, or that it takes none? */
+static inline bool sim_has_rates(const dbo_sim_options *options)
+{
+    return !options->hardware || options->hardware->sms > 0;
+}
+
 void dbo_sim_schedule(dbo_sim *sim, int64_t at_ns, uint32_t entity);
 /* Blocks the rank until it is woken. DBO_ABORTED once the world has failed. */
 dbo_status dbo_sim_park(sim_rank *rank, sim_reason reason);

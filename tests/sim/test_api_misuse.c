@@ -45,7 +45,7 @@ static void create_refuses(const dbo_sim_options *options, const char *words)
     refused_with(err.status, &err, words);
 }
 
-static void a_machine_without_sms_is_refused(void **state)
+static void a_machine_that_is_none_is_refused(void **state)
 {
     (void)state;
     dbo_hardware hw = small_gpu();
@@ -53,16 +53,13 @@ static void a_machine_without_sms_is_refused(void **state)
     dbo_sim *sim = dbo_sim_create(&(dbo_sim_options){.num_ranks = 3, .hardware = &hw}, &err);
     assert_non_null(sim);
     dbo_sim_destroy(sim);
-    hw.sms = 0;
-    create_refuses(&(dbo_sim_options){.num_ranks = 3, .hardware = &hw}, "sms");
-    hw = small_gpu();
-    hw.comm_sms = 8;
-    create_refuses(&(dbo_sim_options){.num_ranks = 3, .hardware = &hw}, "comm_sms");
+    hw.sms = 5000;
+    create_refuses(&(dbo_sim_options){.num_ranks = 3, .hardware = &hw}, "sms is 5000");
     static const size_t rates[] = {
         offsetof(dbo_hardware, hbm_gbps), offsetof(dbo_hardware, nvlink_gbps),
         offsetof(dbo_hardware, peak_tflops[DBO_BF16]), offsetof(dbo_hardware, hbm_sm_fraction),
         offsetof(dbo_hardware, flop_efficiency[DBO_PART_GROUPED])};
-    static const double wrong[] = {0, -3, INFINITY, NAN};
+    static const double wrong[] = {-3, INFINITY, NAN};
     for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
             hw = small_gpu();
@@ -119,10 +116,11 @@ static dbo_status rank_main(void *arg, uint32_t rank, dbo_error *err)
     return DBO_OK;
 }
 
-/* Launches the kernel on a GPU of 7 SMs. */
-static void launch(const dbo_kernel *kernel, const char *words)
+/* Launches the kernel on a GPU of so many SMs. */
+static void launch_on(uint32_t sms, const dbo_kernel *kernel, const char *words)
 {
     dbo_hardware hw = small_gpu();
+    hw.sms = sms;
     dbo_error err = {0};
     dbo_seam seam;
     misuse m = {.kernel = *kernel, .words = words};
@@ -148,6 +146,11 @@ static void launch(const dbo_kernel *kernel, const char *words)
     dbo_sim_destroy(sim);
 }
 
+static void launch(const dbo_kernel *kernel, const char *words)
+{
+    launch_on(7, kernel, words);
+}
+
 static void launch_part(dbo_op_part part, const char *words)
 {
     const dbo_op_cost cost = {.fixed_ns = -1, .num_parts = 1, .parts = {part}};
@@ -168,6 +171,20 @@ static void a_cost_that_is_none_is_refused(void **state)
     const dbo_op_cost fixed = {.fixed_ns = 0,
                                .num_parts = DBO_OP_MAX_PARTS + 1}; /* not looked at */
     launch(&(dbo_kernel){.kind = DBO_KIND_MLP, .cost = &fixed}, NULL);
+}
+
+/* It has the times of its host, and work whose time is known. */
+static void hardware_without_sms_is_a_host(void **state)
+{
+    (void)state;
+    const dbo_op_cost part = {
+        .fixed_ns = -1, .num_parts = 1, .parts = {{.flops = 1e9, .tiles = 7}}};
+    const dbo_op_cost fixed = {.fixed_ns = 700, .fixed_sms = 5};
+    launch_on(0, &(dbo_kernel){.kind = DBO_KIND_A0, .cost = &part}, "hardware without SMs");
+    launch_on(0, &(dbo_kernel){.kind = DBO_KIND_A0, .cost = &fixed}, NULL);
+    dbo_hardware hw = small_gpu();
+    hw.host_ns[DBO_CHARGE_LAUNCH] = -1;
+    create_refuses(&(dbo_sim_options){.num_ranks = 1, .hardware = &hw}, "host_launch_ns");
 }
 
 static void a_kernel_of_nobody_is_refused(void **state)
@@ -200,7 +217,8 @@ static void a_program_with_such_a_cost_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_machine_without_sms_is_refused),
+        cmocka_unit_test(a_machine_that_is_none_is_refused),
+        cmocka_unit_test(hardware_without_sms_is_a_host),
         cmocka_unit_test(options_out_of_range_are_refused),
         cmocka_unit_test(a_cost_that_is_none_is_refused),
         cmocka_unit_test(a_kernel_of_nobody_is_refused),
