@@ -352,13 +352,15 @@ static const dbo_group_ops group_table = {
 /* ---- the world ---- */
 
 /* What it does not say (0, no name) is not needed, or makes work take for ever, which is refused
- * when it comes. */
+ * when it comes; how much memory it has is not the simulator's business. */
 static dbo_status check_hardware(const dbo_hardware *hardware, dbo_error *err)
 {
     uint32_t count;
     const dbo_field *fields = dbo_hardware_fields(&count);
     for (uint32_t i = 0; i < count; i++)
-        if (fields[i].type != DBO_FIELD_TEXT && dbo_field_number(&fields[i], hardware) != 0)
+        if (fields[i].type != DBO_FIELD_TEXT &&
+            fields[i].offset != offsetof(dbo_hardware, mem_gb) &&
+            dbo_field_number(&fields[i], hardware) != 0)
             DBO_TRY(dbo_fields_check(&fields[i], 1, hardware, "hardware", err));
     return DBO_OK;
 }
