@@ -91,7 +91,7 @@ void dbo_protocol_carry_out(move *m, const dbo_ring *ring, dbo_ring_step step)
         note_first(s, DBO_PROTOCOL_NOBODY, DBO_DEADLOCK);
         find(m, s->lost ? DBO_PROTOCOL_LOST_WAKEUP : DBO_PROTOCOL_DEADLOCK);
     }
-    for (uint32_t i = 0; i < m->o->num_ubatches; i++)
+    for (uint32_t i = 0; i < DBO_PROTOCOL_MAX_UBATCHES && i < m->o->num_ubatches; i++)
         if ((step.wake & bit(i)) && s->place[i] == AT_SLEEP)
             s->place[i] = AT_WOKEN;
     s->unseen |= (uint8_t)(step.wake & ring->event);
