@@ -53,7 +53,7 @@ function(dbo_test room source)
 endfunction()
 
 if(CMOCKA_FOUND)
-  foreach(room core sim model viz lab app)
+  foreach(room core sim viz lab app)
     file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${room}/test_*.c)
     foreach(source IN LISTS tests)
       dbo_test(${room} ${source})
@@ -73,6 +73,10 @@ endif()
 
 # tests/fuzz/fuzz_NAME.c reads foreign input: mutations of tests/fuzz/corpus/NAME, few and many; or,
 # with DBO_FUZZ, for hours: build/fuzz_NAME tests/fuzz/corpus/NAME. Counts: one to two seconds.
+if(NOT DBO_FUZZ)
+  add_library(dbo_fuzz_driver OBJECT tests/fuzz/driver.c)
+  target_link_libraries(dbo_fuzz_driver PRIVATE dbo_options)
+endif()
 set(fuzz_counts eval 60000 lua 800 model 500 program 20000 requests 500 set 3000)
 file(GLOB fuzzers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/fuzz_*.c)
 foreach(source IN LISTS fuzzers)
@@ -88,7 +92,7 @@ foreach(source IN LISTS fuzzers)
     target_link_options(${stem} PRIVATE -fsanitize=fuzzer,address,undefined)
     continue()
   endif()
-  target_sources(${stem} PRIVATE tests/fuzz/driver.c)
+  target_link_libraries(${stem} PRIVATE dbo_fuzz_driver)
   add_test(NAME fuzz:${name} COMMAND ${stem} tests/fuzz/corpus/${name} ${count}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   add_test(NAME fuzz_long:${name} COMMAND ${stem} tests/fuzz/corpus/${name} ${many}
@@ -147,11 +151,8 @@ endforeach()
 
 # Whom a room may use, and what of its symbols others see; and that the script that says so can fail.
 set(libraries)
-foreach(room core sim model viz lab app)
-  get_target_property(type dbo_${room} TYPE)
-  if(type STREQUAL "STATIC_LIBRARY")
-    list(APPEND libraries $<TARGET_FILE:dbo_${room}>)
-  endif()
+foreach(room core sim viz lab app)
+  list(APPEND libraries $<TARGET_FILE:dbo_${room}>)
 endforeach()
 if(TARGET dbo_cuda)
   list(APPEND libraries $<TARGET_FILE:dbo_cuda>)

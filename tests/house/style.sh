@@ -10,7 +10,7 @@ cd "$1" || exit 2
 LC_ALL=C
 export LC_ALL
 
-rooms='core sim gpu model lab viz app'
+rooms='core sim gpu lab viz app'
 found=$(mktemp) || exit 2
 trap 'rm -f "$found"' EXIT
 
