@@ -37,23 +37,21 @@ dbo_status dbo_a2a_handles_open(dbo_a2a_handles *handles, dbo_cuda *cuda, const 
                            "all %d handles of transfers are open", DBO_A2A_MAX_HANDLES);
 }
 
-dbo_status dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
-                               dbo_a2a_slot **out)
+dbo_a2a_slot *dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle)
 {
-    *out = NULL;
-    if (handle >= DBO_A2A_MAX_HANDLES || !handles->slots[handle].open)
-        return dbo_cuda_refuse(cuda, DBO_REFUSED, NULL,
-                               "transfer %u is not open: never posted, or finished already",
-                               handle);
-    *out = &handles->slots[handle];
-    return DBO_OK;
+    if (handle < DBO_A2A_MAX_HANDLES && handles->slots[handle].open)
+        return &handles->slots[handle];
+    dbo_cuda_refuse(cuda, DBO_REFUSED, NULL,
+                    "transfer %u is not open: never posted, or finished already", handle);
+    return NULL;
 }
 
 dbo_status dbo_a2a_handles_finish(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
                                   dbo_stream stream)
 {
-    dbo_a2a_slot *slot;
-    DBO_TRY(dbo_a2a_handles_get(handles, cuda, handle, &slot));
+    dbo_a2a_slot *slot = dbo_a2a_handles_get(handles, cuda, handle);
+    if (!slot)
+        return DBO_REFUSED;
     if (!slot->complete)
         return dbo_cuda_refuse(cuda, DBO_REFUSED, "Wait for its receive counts first.",
                                "transfer %u was finished before its counts were known", handle);

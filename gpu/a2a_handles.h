@@ -6,7 +6,7 @@
  *
  *     uint32_t communicator = dbo_op_id_ubatch(args->id);
  *     DBO_TRY(dbo_a2a_handles_open(handles, cuda, args, communicator, &handle)); // in `post`
- *     DBO_TRY(dbo_a2a_handles_get(handles, cuda, handle, &slot));
+ *     dbo_a2a_slot *slot = dbo_a2a_handles_get(handles, cuda, handle);
  *     cudaEventRecord(slot->done, stream);
  *     slot->complete = true;
  *     DBO_TRY(dbo_a2a_handles_finish(handles, cuda, handle, args->stream)); // in `finish`
@@ -35,9 +35,8 @@ void dbo_a2a_handles_fini(dbo_a2a_handles *handles);
 /* DBO_LIMIT when all are open. */
 dbo_status dbo_a2a_handles_open(dbo_a2a_handles *handles, dbo_cuda *cuda, const dbo_a2a_args *args,
                                 uint32_t communicator, dbo_a2a_handle *out);
-/* The slot of an open handle, or a refusal: *out NULL. */
-dbo_status dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
-                               dbo_a2a_slot **out);
+/* The slot of an open handle; of any other NULL: DBO_REFUSED, with its sentence at the device. */
+dbo_a2a_slot *dbo_a2a_handles_get(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle);
 /* `stream` waits for the transfer and the handle closes: the common `finish`. */
 dbo_status dbo_a2a_handles_finish(dbo_a2a_handles *handles, dbo_cuda *cuda, dbo_a2a_handle handle,
                                   dbo_stream stream);

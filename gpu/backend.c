@@ -164,7 +164,7 @@ static dbo_status agree_on_ids(world *w, dbo_error *err)
     dbo_status status =
         o->group->exchange(o->group_self, "nccl ids", 0, column, COMMUNICATORS * ID_WORDS, matrix);
     for (uint32_t row = 0; status == DBO_OK && row < COMMUNICATORS * ID_WORDS; row++)
-        column[row] = matrix[row * o->num_ranks];
+        column[row] = matrix[(size_t)row * o->num_ranks];
     memcpy(w->ids, column, sizeof column);
     free(matrix);
     return status == DBO_OK ? DBO_OK

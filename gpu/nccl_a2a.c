@@ -150,7 +150,7 @@ static dbo_status ht_send_counts(dbo_nccl *nccl, nccl_lane *lane, const dbo_a2a_
         int32_t rows = (int32_t)(args->cost->tokens * args->cost->topk / size);
         for (uint32_t p = 0; p < size; p++)
             lane->host_counts[2 * size + p] = rows;
-        counts = lane->host_counts + 2 * size;
+        counts = lane->host_counts + (size_t)2 * size;
     }
     DBO_CUDA(cuda, cudaMemcpyAsync(lane->device_counts, counts, size * sizeof(int32_t),
                                    cudaMemcpyDefault, stream));
@@ -167,7 +167,7 @@ static dbo_status ht_exchange_counts(dbo_nccl *nccl, nccl_lane *lane, cudaStream
     }
     NCCL(ncclGroupEnd());
     DBO_CUDA(nccl->cuda,
-             cudaMemcpyAsync(lane->host_counts, lane->device_counts, 2 * size * sizeof(int32_t),
+             cudaMemcpyAsync(lane->host_counts, lane->device_counts, sizeof(int32_t) * 2 * size,
                              cudaMemcpyDeviceToHost, stream));
     DBO_CUDA(nccl->cuda, cudaEventRecord(lane->counts_known, stream));
     return DBO_OK;
@@ -251,8 +251,9 @@ static dbo_status nccl_counts(void *self, dbo_a2a_handle handle)
 {
     dbo_nccl *nccl = self;
     dbo_cuda *cuda = nccl->cuda;
-    dbo_a2a_slot *slot;
-    DBO_TRY(dbo_a2a_handles_get(&nccl->handles, cuda, handle, &slot));
+    dbo_a2a_slot *slot = dbo_a2a_handles_get(&nccl->handles, cuda, handle);
+    if (!slot)
+        return DBO_REFUSED;
     if (slot->complete)
         return DBO_OK;
     DBO_TRY(dbo_cuda_host_wait_raw(cuda, lane_of(nccl, slot->args.id)->counts_known));
@@ -352,9 +353,9 @@ static dbo_status open_lane(dbo_nccl *nccl, nccl_lane *lane, const dbo_nccl_id *
     DBO_CUDA(cuda, cudaEventCreateWithFlags(&lane->counts_known, cudaEventDisableTiming));
     DBO_CUDA(cuda, cudaMalloc(&lane->scratch_send, scratch_bytes));
     DBO_CUDA(cuda, cudaMalloc(&lane->scratch_recv, scratch_bytes));
-    DBO_CUDA(cuda, cudaMalloc((void **)&lane->device_counts, 2 * size * sizeof(int32_t)));
-    DBO_CUDA(cuda, cudaMemset(lane->device_counts, 0, 2 * size * sizeof(int32_t)));
-    DBO_CUDA(cuda, cudaMallocHost((void **)&lane->host_counts, 3 * size * sizeof(int32_t)));
+    DBO_CUDA(cuda, cudaMalloc((void **)&lane->device_counts, sizeof(int32_t) * 2 * size));
+    DBO_CUDA(cuda, cudaMemset(lane->device_counts, 0, sizeof(int32_t) * 2 * size));
+    DBO_CUDA(cuda, cudaMallocHost((void **)&lane->host_counts, sizeof(int32_t) * 3 * size));
     return DBO_OK;
 }
 

@@ -3,6 +3,8 @@
 
 #include "core/base/units.h"
 
+#include <assert.h>
+
 static double peak_flops_per_ns(const dbo_hardware *hardware, const dbo_op_part *part)
 {
     double tflops = hardware->peak_tflops[part->dtype];
@@ -19,6 +21,7 @@ static uint32_t clamp_budget(const dbo_hardware *hardware, uint32_t sm_budget)
 
 static double math_ns(const dbo_hardware *hardware, const dbo_op_part *part, uint32_t budget)
 {
+    assert(budget > 0 && "dbo_hardware_check asks for an SM");
     double per_sm = peak_flops_per_ns(hardware, part) / hardware->sms;
     if (part->tiles == 0)
         return part->flops / (per_sm * budget);

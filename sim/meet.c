@@ -102,7 +102,7 @@ dbo_status dbo_sim_meet_rows(dbo_sim *sim, uint32_t slot, uint32_t sequence, uin
 {
     sim_meet *meet = meet_at(sim, slot, sequence);
     if (!meet->rows)
-        meet->rows = calloc(sim->num_ranks, sizeof(sim_numeric *)); /* NOLINT(bugprone-sizeof-*) */
+        meet->rows = calloc(sim->num_ranks, sizeof(sim_numeric *));
     if (!meet->rows)
         return dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
     meet->rows[rank] = rows;

@@ -15,9 +15,9 @@ typedef struct kind_row {
 enum { LEFT_OUT, NOTED };
 
 static const kind_row kinds[DBO_KIND_COUNT] = {
-#define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_symbol, kind_noted, what)       \
-    [DBO_KIND_##enumerator] = {kind_name, #enumerator, kind_symbol, DBO_CLASS_##kind_class, \
-                               kind_noted == NOTED},
+#define DBO_OP_KIND(enumerator, kind_name, kind_class, kind_symbol, kind_noted, what)           \
+    [DBO_KIND_##enumerator] = {(kind_name), #enumerator, (kind_symbol), DBO_CLASS_##kind_class, \
+                               (kind_noted) == NOTED},
 #include "core/seam/ops.def"
 #undef DBO_OP_KIND
 };

@@ -219,19 +219,20 @@ static const dbo_graph_ops graph_table = {.begin = tap_begin,
                                           .replay = tap_replay,
                                           .destroy = tap_graph_destroy};
 
-typedef enum table { device, mem, graph, a2a, group, trace } table;
+/* The bit of a table of the seam, by where its pointer is. */
+#define TABLE_BIT(table) (1u << offsetof(dbo_seam, table) / sizeof(void *))
 
-/* A bit a table that has a hooked call. */
+/* The bits of tables that have a hooked call. */
 static uint32_t hooked_tables(const dbo_tap *tap)
 {
-    static const uint8_t table_of[DBO_TAP_COUNT] = {
-#define TABLE_OF(call, table, ...) table,
+    static const uint32_t table_of[DBO_TAP_COUNT] = {
+#define TABLE_OF(call, table, ...) TABLE_BIT(table),
         DBO_TAP_MAP(TABLE_OF)
 #undef TABLE_OF
     };
     uint32_t tables = 0;
     for (uint32_t kind = 0; kind < DBO_TAP_COUNT; kind++)
-        tables |= is_hooked(tap, (dbo_tap_kind)kind) ? 1u << table_of[kind] : 0;
+        tables |= is_hooked(tap, (dbo_tap_kind)kind) ? table_of[kind] : 0;
     return tables;
 }
 
@@ -263,7 +264,7 @@ static void fill_tables(dbo_tap *tap)
 }
 
 /* A refusal of either table is asked for at the device. */
-#define SPEAKING (1u << device | 1u << a2a)
+#define SPEAKING (TABLE_BIT(device) | TABLE_BIT(a2a))
 
 void dbo_tap_wrap(dbo_tap *tap, const dbo_tap_hooks *hooks, void *self, dbo_seam *seam)
 {
@@ -273,15 +274,15 @@ void dbo_tap_wrap(dbo_tap *tap, const dbo_tap_hooks *hooks, void *self, dbo_seam
             tap->hooked |= 1u << kind;
     uint32_t tables = hooked_tables(tap);
     fill_tables(tap);
-#define REPLACE(name, with)                    \
-    if ((tables >> (name)&1u) && seam->name) { \
-        seam->name = (with);                   \
-        seam->name##_self = tap;               \
+#define REPLACE(name, with)                         \
+    if ((tables & TABLE_BIT(name)) && seam->name) { \
+        seam->name = (with);                        \
+        seam->name##_self = tap;                    \
     }
     if (tables & SPEAKING)
-        tables |= 1u << device;
+        tables |= TABLE_BIT(device);
     if (!seam->trace)
-        seam->trace = tables >> trace & 1u ? &tap->trace : NULL;
+        seam->trace = tables & TABLE_BIT(trace) ? &tap->trace : NULL;
     if (hooks->counts_charges) {
         seam->host = &tap->host;
         seam->host_self = tap;

@@ -53,7 +53,7 @@ static dbo_status collect(dbo_notation *out, const dbo_trace *trace, uint32_t ra
     uint64_t num = 0;
     for (uint64_t i = 0; i < trace->num_issues; i++)
         num += is_shown(dbo_trace_issue(trace, i), rank, step);
-    out->entries = malloc((size_t)(num + 1) * sizeof *out->entries);
+    out->entries = calloc((size_t)num + 1, sizeof *out->entries);
     DBO_TRY(dbo_need_memory(out->entries, "the notation", err));
     for (uint64_t i = 0; i < trace->num_issues; i++) {
         const dbo_issue *issue = dbo_trace_issue(trace, i);
@@ -121,7 +121,7 @@ dbo_status dbo_notation_init(dbo_notation *out, const dbo_trace *trace, uint32_t
                              uint32_t step, dbo_error *err)
 {
     uint32_t issued = 0;
-    memset(out, 0, sizeof *out);
+    *out = (dbo_notation){0};
     if (!find_issued_step(trace, rank, step, &issued))
         return dbo_fail(err, DBO_INVALID, "Only layers with a dispatch and a combine have one.",
                         "rank %u issued no transfer up to step %u, so there is no schedule to "

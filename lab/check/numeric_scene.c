@@ -163,7 +163,7 @@ static dbo_status fill_requests(dbo_numeric_scene *s, const dbo_experiment *e, d
     uint32_t parts = goes_on ? 1 : s->job.num_steps, steps = goes_on ? s->job.num_steps : 1;
     size_t lists = (size_t)s->job.num_steps * num_ranks + 1;
     s->lists = calloc(lists, sizeof *s->lists);
-    s->pointers = calloc(lists, sizeof(dbo_request_list *)); /* NOLINT(bugprone-sizeof-*) */
+    s->pointers = calloc(lists, sizeof(dbo_request_list *));
     s->blocks = calloc(lists, sizeof *s->blocks);
     DBO_TRY(dbo_need_memory(s->lists && s->pointers && s->blocks, "requests", err));
     for (uint32_t part = 0; part < parts; part++) {

@@ -87,7 +87,7 @@ static dbo_status take_choice(const dbo_field *field, const dbo_value *value, ui
     return status;
 }
 
-static dbo_status take_text(const dbo_field *field, const dbo_value *value, const char **out,
+static dbo_status take_text(const dbo_field *field, const dbo_value *value, char *out,
                             dbo_error *err)
 {
     const char *text = dbo_value_text(value);
@@ -96,7 +96,7 @@ static dbo_status take_text(const dbo_field *field, const dbo_value *value, cons
     if ((double)strlen(text) >= field->max)
         return dbo_fail_value(err, DBO_INVALID, field->key, NULL,
                               "has %zu characters; at most %.0f fit", strlen(text), field->max - 1);
-    *out = text;
+    memcpy(out, text, strlen(text) + 1);
     return DBO_OK;
 }
 
@@ -109,7 +109,6 @@ dbo_status dbo_setting_set(const dbo_settings *settings, void *object, const cha
     char *at = (char *)object + field->offset;
     uint32_t integer = 0;
     double number = 0;
-    const char *text = NULL;
     switch (field->type) {
     case DBO_FIELD_U32:
         DBO_TRY(dbo_value_integer(key, value, field->min, field->max, &integer, err));
@@ -128,10 +127,7 @@ dbo_status dbo_setting_set(const dbo_settings *settings, void *object, const cha
         DBO_TRY(take_choice(field, value, &integer, err));
         memcpy(at, &integer, sizeof integer);
         break;
-    case DBO_FIELD_TEXT:
-        DBO_TRY(take_text(field, value, &text, err));
-        memcpy(at, text, strlen(text) + 1);
-        break;
+    case DBO_FIELD_TEXT: return take_text(field, value, at, err);
     }
     return DBO_OK;
 }

@@ -302,6 +302,7 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
 {
     const dbo_json_options defaults = {0};
     options = options ? options : &defaults;
+    text = text ? text : ""; /* of no bytes */
     *out = NULL;
     bool marked = length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
     scan s = {.text = text + (marked ? 3 : 0), .length = length - (marked ? 3 : 0), .values = 1};
@@ -375,7 +376,7 @@ dbo_status dbo_json_read_file(dbo_json **out, const char *path, const dbo_json_o
     else if (status != DBO_IO) /* whose sentence names the file */
         dbo_error_at(err, named.name, 0);
     if (!is_stdin)
-        fclose(file);
+        (void)fclose(file);
     dbo_strbuf_fini(&text);
     return status;
 }

@@ -50,7 +50,7 @@ static bool each_folder(folder_fn look, void *arg)
     *slash = '\0';
     if (look(arg, folder))
         return true;
-    strcpy(slash, "/../lib/dbo");
+    memcpy(slash, "/../lib/dbo", sizeof "/../lib/dbo");
     return look(arg, folder);
 }
 
@@ -88,7 +88,7 @@ static bool offer(void *arg, const char *folder)
         snprintf(name, sizeof name, "%.*s", (int)(length - around), entry->d_name + strlen(PREFIX));
         dbo_suggest_offer(&s->near, name);
         if (s->near.nearest == name) /* this one does not last */
-            s->near.nearest = strcpy(s->near_name, name);
+            s->near.nearest = memcpy(s->near_name, name, sizeof name);
     }
     if (dir)
         closedir(dir);

@@ -49,7 +49,7 @@ dbo_status dbo_world_init(dbo_world *world, const dbo_world_options *options, db
         world->ranks = calloc(world->num_ranks, sizeof *world->ranks);
         status = world->ranks ? DBO_OK : dbo_fail_memory(err, "the ranks");
     }
-    for (uint32_t i = 0; status == DBO_OK && i < world->num_ranks; i++) {
+    for (uint32_t i = 0; world->ranks && i < world->num_ranks; i++) {
         world->ranks[i].world = world;
         world->ranks[i].id = i;
     }

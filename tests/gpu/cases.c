@@ -8,9 +8,9 @@
     {                              \
 #name, .seam = seam_##name \
     }
-#define RANKED(name, n)                                          \
-    {                                                            \
-#name #n, .ranks = n, .limit_s = 60, .seam = seam_##name \
+#define RANKED(name, n)                                            \
+    {                                                              \
+#name #n, .ranks = (n), .limit_s = 60, .seam = seam_##name \
     }
 #define ON_THREADS(name)                                                     \
     {                                                                        \
@@ -24,9 +24,9 @@
     {                                          \
 #name, .on_cuda = ON_CUDA(cuda_##name) \
     }
-#define PEERS(name, n)                                                    \
-    {                                                                     \
-#name #n, .ranks = n, .limit_s = 60, .peer = ON_CUDA(cuda_##name) \
+#define PEERS(name, n)                                                      \
+    {                                                                       \
+#name #n, .ranks = (n), .limit_s = 60, .peer = ON_CUDA(cuda_##name) \
     }
 
 const test_case test_cases[] = {

@@ -121,6 +121,7 @@ static void what_is_refused_has_a_place(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refuse(cases[i].text, strlen(cases[i].text), DBO_PARSE, cases[i].line, cases[i].column,
                cases[i].key, cases[i].sentence);
+    refuse(NULL, 0, DBO_PARSE, 1, 1, "", "not JSON: the text ends too early");
     refuse("[5, 1\0]", 7, DBO_PARSE, 1, 6, "[1]", "not JSON: a byte is 0");
     dbo_json *doc = parse("[\"\\ud83d\\ude00\"]"); /* a pair is a character */
     dbo_json_value first = dbo_json_at(dbo_json_root(doc), 0);
@@ -167,7 +168,7 @@ static void depth_values_and_size_are_bounded(void **state)
     const dbo_json_options slow = {.cancelled = at_third_poll, .cancelled_self = &polls};
     memset(text, ' ', DEEP);
     for (int i = 0; i < DEEP; i += 2)
-        memcpy(text + i, "7,", 2);
+        text[i] = '7', text[i + 1] = ',';
     text[0] = '[';
     text[DEEP - 1] = ']';
     assert_int_equal(dbo_json_parse(&doc, text, DEEP, &slow, &err), DBO_PARSE);

@@ -193,7 +193,7 @@ static double real_flops(const dbo_plan *plan, const dbo_cut *cut, uint32_t laye
         const dbo_ubatch_metadata *m = &cut->metadata[dbo_op_id_ubatch(op->id_bits)];
         uint32_t rows = (uint32_t)(m->tok_stop - m->tok_start);
         uint32_t tile = rows <= DBO_TILE_SHORT_ROWS ? DBO_TILE_SHORT_ROWS : DBO_TILE_TALL_ROWS;
-        double padded = (double)((rows + tile - 1) / tile * tile);
+        uint32_t padded = (rows + tile - 1) / tile * tile;
         for (uint32_t part = 0; part < op->cost.num_parts; part++)
             if (dbo_op_id_kind(op->id_bits) == kind && op->cost.parts[part].flops > 0)
                 sum += op->cost.parts[part].flops / padded * m->num_tokens;

@@ -40,7 +40,7 @@ static inline void unwrap(void)
     char *to = printed;
     for (const char *c = printed; *c; c++)
         if ((*c != ' ' && *c != '\n') || (to > printed && to[-1] != ' '))
-            *to++ = *c == '\n' ? ' ' : *c;
+            *to++ = (char)(*c == '\n' ? ' ' : *c);
     *to = '\0';
 }
 

@@ -339,7 +339,7 @@ dbo_status dbo_text_timeline(dbo_strbuf *out, const dbo_text_run *runs, uint32_t
                              dbo_text_style style, dbo_error *err)
 {
     dbo_status status = DBO_OK;
-    canvas cv = {.out = out, .style = style};
+    canvas cv = {.out = out, .style = style, .span_ns = 1};
     DBO_TRY_GOTO(open_canvas(&cv, err), done);
     for (uint32_t i = 0; i < num_runs; i++)
         if (runs[i].end_ns - runs[i].start_ns > cv.span_ns)
@@ -354,7 +354,7 @@ dbo_status dbo_text_timeline(dbo_strbuf *out, const dbo_text_run *runs, uint32_t
         paint_run(&cv, &runs[i], &view);
         dbo_view_fini(&view);
     }
-    if (cv.span_ns > 0) {
+    if (num_runs > 0) {
         paint_axis(&cv);
         paint_legend(&cv);
     }

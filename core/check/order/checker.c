@@ -450,7 +450,7 @@ static dbo_status declare_buffers(check_rank *rank, dbo_error *err)
 dbo_status dbo_checker_attach(dbo_checker *checker, dbo_seam *seam, dbo_error *err)
 {
     if (dbo_vec_grow(&checker->ranks, &checker->cap_ranks, (uint64_t)checker->num_ranks + 1,
-                     sizeof(check_rank *)) != DBO_OK) /* NOLINT(bugprone-sizeof-*) */
+                     sizeof(check_rank *)) != DBO_OK)
         return dbo_fail_memory(err, "a checker");
     check_rank *rank = calloc(1, sizeof *rank);
     DBO_TRY(dbo_need_memory(rank, "a checker", err));
