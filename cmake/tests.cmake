@@ -119,6 +119,11 @@ add_test(NAME install COMMAND sh tests/package/install.sh ${PROJECT_SOURCE_DIR} 
          WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(install PROPERTIES TIMEOUT ${dbo_test_timeout})
 
+# What packagers do: builds of its own, for minutes.
+add_test(NAME builds_long COMMAND sh tests/package/builds_long.sh ${PROJECT_SOURCE_DIR}
+         ${CMAKE_COMMAND} ${CMAKE_C_COMPILER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(builds_long PROPERTIES TIMEOUT 1800 LABELS long RUN_SERIAL ON)
+
 # Every header stands alone: compiled by itself, under the flags of the sources; those of gpu in a
 # build with it, which has found CUDA's headers.
 set(headers)
