@@ -27,8 +27,8 @@
  * that they wait in, and must return it; dbo_ubatches_run returns one error, "ubatch 1: ...". The
  * rank can run the next step. In a capture, abandon it and go on.
  *
- * What is installed: the headers below and what they include, as "core/...", and the simulator's
- * "sim/sim.h"; the libraries are `pkg-config --libs dbo` and `dbo-sim`.
+ * What is installed: the headers below and what they include, as <dbo/core/...>, and the simulator's
+ * <dbo/sim/sim.h>; `pkg-config --cflags --libs dbo`, or CMake's find_package(dbo) and dbo::core.
  */
 #ifndef DBO_DBO_H
 #define DBO_DBO_H

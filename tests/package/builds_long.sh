@@ -59,7 +59,7 @@ diff -r "$work/first/build-root" "$work/out-root" >"$work/log" || die "two build
 # ---- a shared library; folders as Nix and Guix give them, and one outside the prefix ----
 
 configure "$source" "$work/shared" -DBUILD_SHARED_LIBS=ON -DDBO_APP=OFF \
-    -DCMAKE_INSTALL_PREFIX="$work/prefix" -DCMAKE_INSTALL_LIBDIR="$work/prefix/lib/deep" \
+    -DCMAKE_INSTALL_PREFIX="$work/prefix" -DCMAKE_INSTALL_LIBDIR="$work/prefix/lib" \
     -DCMAKE_INSTALL_INCLUDEDIR="$work/elsewhere/include" -DCMAKE_C_FLAGS_RELEASE='-O1 -DASKED' ||
     die "a shared library cannot be configured"
 grep -q 'FLAGS = .*-O1 -DASKED' "$work/shared/build.ninja" || die "the flags given are not taken"
