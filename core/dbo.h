@@ -27,7 +27,7 @@
  * that they wait in, and must return it; dbo_ubatches_run returns one error, "ubatch 1: ...". The
  * rank can run the next step. In a capture, abandon it and go on.
  *
- * What is installed: the headers below and what they include, as <dbo/core/...>, and the simulator's
+ * Installed are the headers below and what they include, as <dbo/core/...>, and the simulator's
  * <dbo/sim/sim.h>; `pkg-config --cflags --libs dbo`, or CMake's find_package(dbo) and dbo::core.
  */
 #ifndef DBO_DBO_H
