@@ -8,6 +8,14 @@
 
 #define NO_OP UINT64_MAX
 
+/* On machines on which a host that waits for an event or for counts has to be given up. */
+static void open_stuck(check_world *w, uint32_t num_ranks)
+{
+    check_world_open(w, NULL, num_ranks);
+    for (uint32_t r = 0; r < num_ranks; r++)
+        w->machines[r].stuck = true;
+}
+
 /* `op`: the transfer that the finding is about. */
 static void expect(check_world *w, const dbo_error *error, dbo_finding_kind kind, uint32_t rank,
                    dbo_op_id op, const char *what, const char *missing)
@@ -57,6 +65,43 @@ static void split(check_world *w, uint32_t rank)
     turn(w, rank, DBO_TURN_RESUME, 0, 0);
     turn(w, rank, DBO_TURN_SIGNAL, 0, 1);
     turn(w, rank, DBO_TURN_RESUME, 1, 0);
+}
+
+static dbo_a2a_handle post_op(check_world *w, uint32_t rank, uint32_t step, uint32_t layer,
+                              uint32_t ubatch, dbo_op_kind kind)
+{
+    static const dbo_a2a_cost cost = {.fixed_ns = 1};
+    const dbo_a2a_args args = {.id = dbo_op_id_make(step, rank, layer, ubatch, (uint32_t)kind, 0),
+                               .direction =
+                                   kind == DBO_KIND_DISPATCH ? DBO_A2A_DISPATCH : DBO_A2A_COMBINE,
+                               .stream = COMPUTE,
+                               .previous = DBO_NO_EVENT,
+                               .cost = &cost};
+    dbo_a2a_handle handle;
+    assert_int_equal(w->seams[rank].a2a->post(w->seams[rank].a2a_self, &args, &handle), DBO_OK);
+    return handle;
+}
+
+/* The host waits until everything on compute is over. */
+static void wait_for_event(check_world *w, uint32_t rank)
+{
+    dbo_seam *seam = &w->seams[rank];
+    dbo_event event;
+    assert_int_equal(seam->device->event_create(seam->device_self, &event), DBO_OK);
+    assert_int_equal(seam->device->record(seam->device_self, event, COMPUTE), DBO_OK);
+    assert_int_equal(seam->device->host_wait(seam->device_self, event), DBO_ABORTED);
+}
+
+/* What the only finding says, in full. */
+static void expect_sentence(check_world *w, const dbo_error *error, const char *what)
+{
+    dbo_findings findings = {0};
+    dbo_error err = {0};
+    assert_int_equal(dbo_checker_finish(w->checker, DBO_DEADLOCK, error, &findings, &err), DBO_OK);
+    dbo_checker_destroy(w->checker);
+    assert_int_equal(findings.count, 1);
+    assert_string_equal(findings.items[0].what, what);
+    dbo_findings_fini(&findings);
 }
 
 static const dbo_error nothing_moves = {.status = DBO_DEADLOCK, .message = "nothing moves"};
@@ -201,6 +246,128 @@ static void a_step_that_is_over_brings_nothing(void **state)
     }
 }
 
+/* ---- who waits for what ---- */
+
+/* Who waits alike is said at once, four by name; of a rank that does not wait nothing is. */
+static void alike_ones_are_said_together(void **state)
+{
+    (void)state;
+    static const char *const said[] = {
+        "nothing moves; ranks 0, 2 wait for a barrier; rank 1 waits for an event on the device",
+        "nothing moves; ranks 0, 2, 4, 5 wait for a barrier; ranks 1, 3 wait for an event on the "
+        "device",
+        "nothing moves; ranks 0, 2, 4, 5 and 1 more wait for a barrier; ranks 1, 3 wait for an "
+        "event on the device",
+    };
+    static const uint32_t num_ranks[] = {3, 6, 7};
+    for (size_t i = 0; i < 3; i++) {
+        check_world w;
+        open_stuck(&w, num_ranks[i]);
+        for (uint32_t r = 0; r < num_ranks[i]; r++) {
+            if (r == 1 || r == 3)
+                wait_for_event(&w, r);
+            else
+                w.seams[r].group->barrier(w.seams[r].group_self);
+        }
+        expect_sentence(&w, &nothing_moves, said[i]);
+    }
+    check_world w;
+    open_stuck(&w, 2); /* nobody says why, and nobody waits */
+    expect_sentence(&w, NULL, "everything waits and nothing can move");
+    open_stuck(&w, 2);
+    w.seams[1].group->barrier(w.seams[1].group_self);
+    expect_sentence(&w, &(dbo_error){.status = DBO_DEADLOCK},
+                    "everything waits and nothing can move; rank 1 waits for a barrier");
+}
+
+/* Counts of a transfer; a device that stands at the first one that not everybody has posted. */
+static void transfers_are_waited_for(void **state)
+{
+    (void)state;
+    check_world w;
+    open_stuck(&w, 2);
+    for (uint32_t r = 0; r < 2; r++) {
+        split(&w, r);
+        post_op(&w, r, 0, 0, 0, DBO_KIND_DISPATCH);
+    }
+    dbo_a2a_handle handle = post_op(&w, 0, 0, 2, 0, DBO_KIND_COMBINE);
+    post_op(&w, 1, 0, 2, 1, DBO_KIND_DISPATCH);
+    post_op(&w, 1, 0, 1, 3, DBO_KIND_COMBINE);
+    post_op(&w, 1, 0, 1, 5, DBO_KIND_COMBINE);
+    w.seams[0].a2a->counts(w.seams[0].a2a_self, handle);
+    wait_for_event(&w, 1);
+    expect_sentence(&w, NULL,
+                    "rank 1 posted combine of ubatch 3, rank 0 never did (step 0, layer 1); rank 0 "
+                    "waits for the counts of combine of ubatch 0 (layer 2); rank 1 waits for the "
+                    "device, which stands at combine of ubatch 3 (layer 1)");
+}
+
+/* Of two that are missing the earlier: by step, layer, and a dispatch before its combine. */
+static void the_earliest_is_the_cause(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t step, layer;
+        dbo_op_kind kind;
+    } ops[] = {{0, 5, DBO_KIND_DISPATCH},
+               {0, 5, DBO_KIND_COMBINE},
+               {0, 6, DBO_KIND_DISPATCH},
+               {1, 0, DBO_KIND_COMBINE},
+               {1, 1, DBO_KIND_DISPATCH}};
+    for (uint32_t i = 0; i + 1 < sizeof ops / sizeof ops[0]; i++)
+        for (uint32_t first = 0; first < 2; first++) {
+            check_world w;
+            check_world_open(&w, NULL, 2);
+            for (uint32_t r = 0; r < 2; r++) {
+                check_mark(&w, r, DBO_MARK_STEP_BEGIN, ops[i].step);
+                split(&w, r);
+            }
+            post_op(&w, 0, ops[i + first].step, ops[i + first].layer, 0, ops[i + first].kind);
+            post_op(&w, 1, ops[i + 1 - first].step, ops[i + 1 - first].layer, 1,
+                    ops[i + 1 - first].kind);
+            const dbo_op_id cause =
+                dbo_op_id_make(ops[i].step, first, ops[i].layer, first, (uint32_t)ops[i].kind, 0);
+            expect(&w, NULL, DBO_FINDING_DEADLOCK, 1 - first, cause,
+                   ops[i].kind == DBO_KIND_DISPATCH ? "posted dispatch" : "posted combine", "");
+        }
+}
+
+/* Rank 1 has ended step 0 and begun none: the transfer of step 0 never comes, that of 1 may. */
+static void an_ended_step_is_left(void **state)
+{
+    (void)state;
+    for (uint32_t step = 0; step < 2; step++) {
+        check_world w;
+        check_world_open(&w, NULL, 2);
+        for (uint32_t r = 0; r < 2; r++)
+            check_mark(&w, r, DBO_MARK_STEP_BEGIN, 0);
+        check_mark(&w, 1, DBO_MARK_STEP_END, 0);
+        post_op(&w, 0, step, 0, 1, DBO_KIND_DISPATCH);
+        expect(&w, NULL, DBO_FINDING_DEADLOCK, 1,
+               dbo_op_id_make(step, 0, 0, 1, DBO_KIND_DISPATCH, 0),
+               "rank 0 posted dispatch of ubatch 1, rank 1 never did",
+               step ? "a post of dispatch of ubatch 1 on rank 1"
+                    : "a post of dispatch of ubatch 1 on rank 1, which has left the step");
+    }
+}
+
+/* No wait was seen; but the ranks have not come to as many exchanges. */
+static void exchanges_are_counted(void **state)
+{
+    (void)state;
+    static const uint32_t exchanges[] = {2, 3, 1};
+    check_world w;
+    check_world_open(&w, NULL, 3);
+    for (uint32_t r = 0; r < 3; r++) {
+        check_mark(&w, r, DBO_MARK_STEP_BEGIN, 4);
+        for (uint32_t i = 0; i < exchanges[r]; i++)
+            check_exchange(&w, r, i, true);
+    }
+    expect(&w, NULL, DBO_FINDING_MISSED_EXCHANGE, 2, NO_OP,
+           "rank 2 is 2 exchanges behind: it left step 4 without the one in which rank 1 waits",
+           "an exchange of rank 2 in step 4");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +377,11 @@ int main(void)
         cmocka_unit_test(who_does_not_split_is_the_cause),
         cmocka_unit_test(an_exchange_comes_before_what_follows_it),
         cmocka_unit_test(a_step_that_is_over_brings_nothing),
+        cmocka_unit_test(alike_ones_are_said_together),
+        cmocka_unit_test(transfers_are_waited_for),
+        cmocka_unit_test(the_earliest_is_the_cause),
+        cmocka_unit_test(an_ended_step_is_left),
+        cmocka_unit_test(exchanges_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

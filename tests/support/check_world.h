@@ -19,16 +19,21 @@
 
 #include <cmocka.h>
 
-#define CHECK_RANKS 3u
+#define CHECK_RANKS 7u
 #define NONE        UINT32_MAX
 
 typedef struct check_world_group {
     uint32_t rank, size;
 } check_world_group;
 
+typedef struct check_machine {
+    dbo_null_machine null; /* first */
+    bool stuck;            /* its host waits for ever, which here is to be given up */
+} check_machine;
+
 typedef struct check_world {
     dbo_checker *checker;
-    dbo_null_machine machines[CHECK_RANKS];
+    check_machine machines[CHECK_RANKS];
     check_world_group groups[CHECK_RANKS];
     dbo_seam seams[CHECK_RANKS];
     dbo_op_io ios[64];
@@ -58,12 +63,28 @@ static inline dbo_status check_group_exchange(void *self, const char *tag, uint6
     return column[0] < 0 ? DBO_ABORTED : DBO_OK;
 }
 
+static inline dbo_status check_group_barrier(void *self)
+{
+    (void)self;
+    return DBO_ABORTED; /* nobody else comes */
+}
+
+static inline dbo_status check_host_wait(void *self, uint32_t event_or_handle)
+{
+    (void)event_or_handle;
+    return ((const check_machine *)self)->stuck ? DBO_ABORTED : DBO_OK;
+}
+
 /* `caps` of every rank's back end. */
 static inline void check_world_open_with(check_world *w, const dbo_check_options *options,
                                          dbo_a2a_caps caps, uint32_t num_ranks)
 {
-    static const dbo_group_ops group = {
-        .rank = check_group_rank, .size = check_group_size, .exchange = check_group_exchange};
+    static const dbo_group_ops group = {.rank = check_group_rank,
+                                        .size = check_group_size,
+                                        .exchange = check_group_exchange,
+                                        .barrier = check_group_barrier};
+    static dbo_device_ops device;
+    static dbo_a2a_ops a2a;
     dbo_error err = {0};
     memset(w, 0, sizeof *w);
     w->checker = dbo_checker_create(options, &err);
@@ -71,8 +92,14 @@ static inline void check_world_open_with(check_world *w, const dbo_check_options
     for (uint32_t r = 0; r < num_ranks; r++) {
         dbo_stream stream;
         dbo_seam *seam = &w->seams[r];
-        w->machines[r].caps = caps;
-        dbo_null_machine_seam(&w->machines[r], seam);
+        w->machines[r].null.caps = caps;
+        dbo_null_machine_seam(&w->machines[r].null, seam);
+        device = *seam->device;
+        a2a = *seam->a2a;
+        device.host_wait = check_host_wait;
+        a2a.counts = check_host_wait;
+        seam->device = &device;
+        seam->a2a = &a2a;
         w->groups[r] = (check_world_group){.rank = r, .size = num_ranks};
         seam->group = &group;
         seam->group_self = &w->groups[r];
