@@ -384,12 +384,13 @@ static bool decide_color(const dbo_cli *cli)
 static int run_parsed(dbo_cli *cli)
 {
     dbo_error err = {0};
+    dbo_strbuf text = {0};
     if (cli->help)
-        dbo_cli_print_help(cli->command);
+        dbo_cli_add_help(cli->command, &text);
     else if (cli->version)
-        printf("dbo %s\n", DBO_BUILD_VERSION);
+        dbo_strbuf_printf(&text, "dbo %s\n", DBO_BUILD_VERSION);
     if (cli->help || cli->version)
-        return dbo_cli_end();
+        return dbo_cli_end_with(dbo_cli_print(cli, &text, &err), &err);
     if (begin_log(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
     cli->use_color = decide_color(cli);

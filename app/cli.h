@@ -136,8 +136,8 @@ dbo_status dbo_cli_check(const dbo_command *command, int argc, char **argv, int 
 /* A value that is none of the option's words. */
 dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo_error *err);
 
-/* Prints the help of a command (cli_help.c). */
-void dbo_cli_print_help(const dbo_command *command);
+/* Appends the help of a command (cli_help.c). */
+void dbo_cli_add_help(const dbo_command *command, dbo_strbuf *out);
 /* Appends "SCRIPT [NAME]": its arguments. */
 void dbo_cli_add_arguments(const dbo_command *command, dbo_strbuf *out);
 

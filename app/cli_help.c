@@ -75,27 +75,26 @@ void dbo_cli_add_arguments(const dbo_command *command, dbo_strbuf *out)
         dbo_strbuf_printf(out, row->required ? " %s" : " [%s]", row->name);
 }
 
-void dbo_cli_print_help(const dbo_command *command)
+void dbo_cli_add_help(const dbo_command *command, dbo_strbuf *out)
 {
-    dbo_strbuf out = {0}, label = {0};
+    dbo_strbuf label = {0};
     bool is_top = command == &dbo_command_top;
     dbo_strbuf_printf(&label, "dbo%s%s [OPTION...]", is_top ? "" : " ",
                       is_top ? "" : command->name);
     dbo_cli_add_arguments(command, &label);
-    dbo_wrap(&out, "Usage: ", dbo_strbuf_text(&label), width());
+    dbo_wrap(out, "Usage: ", dbo_strbuf_text(&label), width());
     dbo_strbuf_clear(&label);
-    dbo_wrap_document(&out, command->help, width());
+    dbo_wrap_document(out, command->help, width());
     if (is_top)
-        add_commands(&out, &label);
-    add_options(&out, &label, command);
-    dbo_strbuf_add(&out, "\nExamples:\n");
-    dbo_wrap_document(&out, command->examples, width());
+        add_commands(out, &label);
+    add_options(out, &label, command);
+    dbo_strbuf_add(out, "\nExamples:\n");
+    dbo_wrap_document(out, command->examples, width());
     if (command->notes)
-        dbo_strbuf_add(&out, "\n");
-    dbo_wrap_document(&out, command->notes ? command->notes : "", width());
-    fputs(dbo_strbuf_text(&out), stdout);
+        dbo_strbuf_add(out, "\n");
+    dbo_wrap_document(out, command->notes ? command->notes : "", width());
+    out->failed |= label.failed;
     dbo_strbuf_fini(&label);
-    dbo_strbuf_fini(&out);
 }
 
 /* ---- the commands ---- */
@@ -121,7 +120,7 @@ static int help(dbo_cli *cli, void *given)
 {
     const help_arguments *arguments = given;
     dbo_error err = {0};
-    (void)cli;
+    dbo_strbuf text = {0};
     if (arguments->man && arguments->command) {
         dbo_fail(&err, DBO_INVALID, NULL, "--man is of all commands together");
         return dbo_cli_fail_usage(&err);
@@ -129,9 +128,9 @@ static int help(dbo_cli *cli, void *given)
     if (arguments->man)
         dbo_print_man_page();
     else
-        dbo_cli_print_help(arguments->command ? dbo_command_at(arguments->command - 1)
-                                              : &dbo_command_top);
-    return dbo_cli_end();
+        dbo_cli_add_help(
+            arguments->command ? dbo_command_at(arguments->command - 1) : &dbo_command_top, &text);
+    return dbo_cli_end_with(dbo_cli_print(cli, &text, &err), &err);
 }
 
 const dbo_command dbo_command_help = {

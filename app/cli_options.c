@@ -4,11 +4,45 @@
  * first, by getopt_long's rules: long options by a unique beginning, values after '=' or as the
  * next word, short options in bundles, "--" ends them.
  */
-#include "app/cli.h"
+#include "app/commands.h"
 #include "core/base/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* "dbo run, dbo show or dbo check": which commands have the option; none: nothing. */
+static void add_owners(const char *name, size_t length, dbo_strbuf *out)
+{
+    const dbo_command *command;
+    const char *last = NULL;
+    for (size_t i = 0; (command = dbo_command_at(i)); i++) {
+        const dbo_cli_option *row = command->options;
+        while (row && row->name && (strncmp(row->name, name, length) != 0 || row->name[length]))
+            row++;
+        if (!row || !row->name)
+            continue;
+        if (last)
+            dbo_strbuf_printf(out, "%sdbo %s", out->len > 0 ? ", " : "", last);
+        last = command->name;
+    }
+    if (last)
+        dbo_strbuf_printf(out, "%sdbo %s", out->len > 0 ? " or " : "", last);
+}
+
+static void fail_unknown(const char *name, size_t length, const char *nearest, dbo_error *err)
+{
+    dbo_strbuf owners = {0};
+    add_owners(name, length, &owners);
+    if (owners.len > 0)
+        dbo_fail(err, DBO_INVALID, "See --help.", "unknown option '--%.*s' here: it is one of %s",
+                 (int)length, name, dbo_strbuf_text(&owners));
+    else if (nearest)
+        dbo_fail(err, DBO_INVALID, NULL, "unknown option '--%.*s', did you mean '--%s'?",
+                 (int)length, name, nearest);
+    else
+        dbo_fail(err, DBO_INVALID, "See --help.", "unknown option '--%.*s'", (int)length, name);
+    dbo_strbuf_fini(&owners);
+}
 
 /* The option that `--name` means, or NULL with a sentence. */
 static const dbo_cli_option *find_long(const dbo_command *command, const char *name, size_t length,
@@ -29,15 +63,11 @@ static const dbo_cli_option *find_long(const dbo_command *command, const char *n
     }
     if (prefix && !other)
         return prefix;
-    if (other) {
+    if (other)
         dbo_fail(err, DBO_INVALID, NULL, "option '--%.*s' can mean '--%s' or '--%s'", (int)length,
                  name, other->name, prefix->name);
-    } else if (near.nearest) {
-        dbo_fail(err, DBO_INVALID, NULL, "unknown option '--%.*s', did you mean '--%s'?",
-                 (int)length, name, near.nearest);
-    } else {
-        dbo_fail(err, DBO_INVALID, "See --help.", "unknown option '--%.*s'", (int)length, name);
-    }
+    else
+        fail_unknown(name, length, near.nearest, err);
     return NULL;
 }
 

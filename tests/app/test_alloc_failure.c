@@ -5,6 +5,7 @@
  * alone, and with all that follow. Each time it must fail with a sentence, leave nothing allocated,
  * and at the end work as if nothing had been.
  */
+#include "app/commands.h"
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
 #include "core/check/order/check.h"
@@ -282,6 +283,17 @@ static dbo_status print_result(void *arg, uint64_t *digest, dbo_error *err)
     return failed ? dbo_fail_memory(err, "the text") : DBO_OK;
 }
 
+static dbo_status print_help(void *arg, uint64_t *digest, dbo_error *err)
+{
+    dbo_strbuf text = {0};
+    (void)arg;
+    dbo_cli_add_help(&dbo_command_top, &text);
+    bool failed = text.failed;
+    *digest = digest_text(dbo_strbuf_text(&text));
+    dbo_strbuf_fini(&text);
+    return failed ? dbo_fail_memory(err, "the help") : DBO_OK;
+}
+
 static void results(void **state)
 {
     (void)state;
@@ -292,6 +304,7 @@ static void results(void **state)
     assert_int_equal(dbo_simulate(&e, &options, &o, NULL), DBO_OK);
     for (int all = 0; all < 2; all++) {
         assert_true(fail_each("result as JSON", write_result, &o, all != 0, false) > 0);
+        assert_true(fail_each("help", print_help, NULL, all != 0, false) > 0);
         assert_true(fail_each("result as text", print_result, &o, all != 0, false) > 0);
     }
     dbo_outcome_fini(&o);

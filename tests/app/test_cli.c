@@ -21,6 +21,12 @@ static void mistakes_on_the_command_line_are_2(void **state)
     expect_sentence("dbo run t.lua --asci2", 2,
                     "unknown option '--asci2', did you mean '--ascii'?");
     expect_sentence("dbo run -x t.lua", 2, "unknown option '-x'");
+    expect_sentence("dbo check t.lua --backend sim", 2,
+                    "unknown option '--backend' here: it is one of dbo run\n");
+    expect_sentence("dbo --program=p.json check", 2,
+                    "unknown option '--program' here: it is one of dbo check\n");
+    expect_sentence("dbo explain --layers 4:6", 2, "one of dbo run or dbo check\n");
+    expect_sentence("dbo scripts --set layers=4", 2, "one of dbo run, dbo show or dbo check\n");
     expect_sentence("dbo --collor=never run t.lua", 2, "did you mean '--color'?");
     expect_sentence("dbo run t.lua --width", 2, "option '--width' needs a value");
     expect_sentence("dbo run t.lua --ascii=yes", 2, "option '--ascii' takes no value");
