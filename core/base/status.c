@@ -9,6 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef __clang_analyzer__
+#undef dbo_fail
+#undef dbo_fail_key
+#undef dbo_fail_value
+#undef dbo_fail_read
+#undef dbo_fail_memory
+#endif
+
 const char *dbo_status_name(dbo_status status)
 {
     switch (status) {

@@ -94,6 +94,14 @@ dbo_status dbo_fail_read(dbo_error *err, const char *path, int reason);
 /* The error of a failed allocation of `what`. */
 dbo_status dbo_fail_memory(dbo_error *err, const char *what);
 
+#ifdef __clang_analyzer__ /* sees no body here, and would go on as if a failure could be DBO_OK */
+#define dbo_fail(err, status, ...)       (dbo_fail(err, status, __VA_ARGS__), (status))
+#define dbo_fail_key(err, status, ...)   (dbo_fail_key(err, status, __VA_ARGS__), (status))
+#define dbo_fail_value(err, status, ...) (dbo_fail_value(err, status, __VA_ARGS__), (status))
+#define dbo_fail_read(err, path, reason) (dbo_fail_read(err, path, reason), DBO_IO)
+#define dbo_fail_memory(err, what)       (dbo_fail_memory(err, what), DBO_NO_MEMORY)
+#endif
+
 /* The same unless the memory is there:
  *
  *     int32_t *ids = calloc(count, sizeof *ids);

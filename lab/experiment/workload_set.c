@@ -139,7 +139,7 @@ static dbo_status take_request(const dbo_value *value, dbo_request *request,
 static dbo_status add_request(dbo_workload *load, uint32_t list, const dbo_value *value,
                               dbo_error *err)
 {
-    dbo_request request;
+    dbo_request request = {0};
     dbo_request_cache cache = {0};
     dbo_status status = take_request(value, &request, &cache, err);
     if (status == DBO_OK)
