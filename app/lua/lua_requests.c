@@ -69,6 +69,26 @@ static dbo_status push_request(lua_State *L, const dbo_json_value *root, int64_t
     return DBO_OK;
 }
 
+/* Has an earlier line the id of the request on the stack? `seen`: the table of ids and their lines.
+ */
+static dbo_status check_id(lua_State *L, int seen, const dbo_json_value *root, uint32_t line,
+                           dbo_error *err)
+{
+    const dbo_json_value id = dbo_json_get(root, "id");
+    lua_getfield(L, -1, "id");
+    lua_pushvalue(L, -1);
+    if (lua_rawget(L, seen) != LUA_TNIL) {
+        int earlier = (int)lua_tointeger(L, -1);
+        return dbo_json_fail(err, dbo_json_is_null(&id) ? root : &id, NULL,
+                             "line %d has a request with this id (%.60s) already", earlier,
+                             luaL_tolstring(L, -2, NULL));
+    }
+    lua_pop(L, 1);
+    lua_pushinteger(L, line);
+    lua_rawset(L, seen);
+    return DBO_OK;
+}
+
 static int read_requests(lua_State *L)
 {
     dbo_error err = {0};
@@ -81,6 +101,8 @@ static int read_requests(lua_State *L)
         dbo_lua_raise(L, &err);
     }
     lua_newtable(L);
+    int seen = lua_gettop(L);
+    lua_newtable(L);
     lua_Integer count = 0;
     uint32_t line = 1;
     for (const char *at = file->text.data, *end = at + file->text.len; at < end; line++) {
@@ -91,6 +113,8 @@ static int read_requests(lua_State *L)
             dbo_status status = dbo_json_parse(&file->line, at, bytes, &options, &err);
             if (status == DBO_OK)
                 status = push_request(L, dbo_json_root(file->line), count, &err);
+            if (status == DBO_OK)
+                status = check_id(L, seen, dbo_json_root(file->line), line, &err);
             dbo_lua_check(L, status, &err);
             lua_rawseti(L, -2, ++count);
             dbo_json_destroy(file->line);

@@ -38,6 +38,7 @@ typedef struct reader {
     dbo_name_list buffers;
     dbo_program_builder builder;
     bool buffers_given;
+    uint8_t recorded[UINT16_MAX + 1];        /* by event: does an instruction record it? */
     uint8_t stream_of_handle[UINT8_MAX + 1]; /* of its last post: where a hook receives */
     uint8_t current;                         /* of the ubatch, since its last SET_STREAM */
 } reader;
@@ -306,7 +307,10 @@ static dbo_status read_instr(reader *r, uint32_t ubatch, const dbo_json_value *i
     switch ((dbo_code)code) {
     case DBO_CODE_OP: DBO_TRY(read_op(r, ubatch, instr, &out.index, err)); break;
     case DBO_CODE_RECORD:
-    case DBO_CODE_WAIT: DBO_TRY(read_event(r, instr, "event", &out.index, err)); break;
+    case DBO_CODE_WAIT:
+        DBO_TRY(read_event(r, instr, "event", &out.index, err));
+        r->recorded[out.index] |= code == DBO_CODE_RECORD;
+        break;
     case DBO_CODE_A2A_POST: DBO_TRY(read_post(r, ubatch, instr, &out, err)); break;
     case DBO_CODE_HOOK_SET:
         DBO_TRY(read_handle(r, instr, &out.index, err));
@@ -336,6 +340,10 @@ static dbo_status read_streams(reader *r, const dbo_json_value *root, dbo_error 
     dbo_json_value list;
     dbo_name_list given = {0};
     DBO_TRY(dbo_json_need(root, "streams", DBO_JSON_ARRAY, &list, err));
+    if (dbo_json_count(&list) == 0)
+        return dbo_json_fail(err, &list, NULL,
+                             "no stream is named; name those that are used, "
+                             "such as \"compute\"");
     for (size_t i = 0; i < dbo_json_count(&list); i++) {
         dbo_json_value value = dbo_json_at(&list, i);
         char name[128];
@@ -391,6 +399,27 @@ static dbo_status read_buffers(reader *r, const dbo_json_value *root, dbo_error 
     return DBO_OK;
 }
 
+/* Waiting for an event that nothing records would wait for nothing. */
+static dbo_status check_recorded(const reader *r, const dbo_json_value *ubatches, uint32_t ubatch,
+                                 dbo_error *err)
+{
+    const dbo_program *p = &r->builder.program;
+    for (uint32_t i = 0; i < p->num_instrs[ubatch]; i++) {
+        const dbo_instr *instr = &p->instrs[ubatch][i];
+        bool posts = instr->code == DBO_CODE_A2A_POST && instr->previous != DBO_NO_INDEX;
+        bool waits = instr->code == DBO_CODE_WAIT ||
+                     (instr->code == DBO_CODE_HOST_WAIT && instr->wait_event);
+        uint16_t event = posts ? instr->previous : instr->index;
+        if ((!posts && !waits) || r->recorded[event])
+            continue;
+        const dbo_json_value list = dbo_json_at(ubatches, ubatch), at = dbo_json_at(&list, i);
+        const dbo_json_value value = dbo_json_get(&at, posts ? "prev_event" : "event");
+        return dbo_json_fail(err, &value, NULL, "nothing records the event '%.60s'",
+                             r->file->events.names[event]);
+    }
+    return DBO_OK;
+}
+
 static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t num_ubatches,
                                 dbo_error *err)
 {
@@ -408,6 +437,8 @@ static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t 
             DBO_TRY(read_instr(r, u, &instr, err));
         }
     }
+    for (uint32_t u = 0; u < num_ubatches; u++)
+        DBO_TRY(check_recorded(r, &ubatches, u, err));
     return DBO_OK;
 }
 

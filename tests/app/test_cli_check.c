@@ -49,10 +49,11 @@ static void exit_codes(void **state)
 }
 
 /* A stream that is left out is the current one: on compute, the rows are there. */
-#define SWITCHED(code)                                                                          \
-    "{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"kind\": \"A1\", " \
-    "\"writes\": "                                                                              \
-    "[\"rows\"]}, " code                                                                        \
+#define SWITCHED(code)                                                                             \
+    "{\"num_ubatches\": 1, \"streams\": [\"compute\"], \"ubatches\": [[{\"i\": \"OP\", \"kind\": " \
+    "\"A1\", "                                                                                     \
+    "\"writes\": "                                                                                 \
+    "[\"rows\"]}, " code                                                                           \
     "{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": \"h\", \"reads\": [\"rows\"]}]]}"
 
 static void streams_left_out(void **state)
@@ -171,7 +172,7 @@ static void limits_are_named(void **state)
 {
     (void)state;
     FILE *file = begin_file("buffers.json");
-    fputs("{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [", file);
+    fputs("{\"num_ubatches\": 1, \"streams\": [\"compute\"], \"buffers\": [", file);
     put_many(file, 100000, "{\"name\": \"b%u\"}");
     fputs("], \"ubatches\": [[" END, file);
     assert_int_equal(fclose(file), 0);
@@ -215,7 +216,7 @@ static void keys_that_nobody_knows_are_refused(void **state)
     put_file("bare.json", "{\"num_ubatches\": 1, \"ubatches\": [[]]}");
     expect_refusal("bare.json", "dbo: bare.json: streams: this key is missing\n");
     put_file("noted.json", "{\"note\": \"nothing\", \"layers\": 3, \"expected\": [0], "
-                           "\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[]]}");
+                           "\"num_ubatches\": 1, \"streams\": [\"compute\"], \"ubatches\": [[]]}");
     assert_int_equal(check("--program noted.json"), 0);
     put_file("twice.json", "{\"num_ubatches\": 1,\n \"num_ubatches\": 2}");
     expect_refusal("twice.json", "dbo: twice.json: line 2, column 2: num_ubatches: this key ");
@@ -228,7 +229,7 @@ static void names_are_no_commands(void **state)
     static const char *const commands[] = {"\x1b", "\a", "a\nb", "\xc2\x9b", "\xe2\x80\xae"};
     put_file(
         "names.json",
-        "{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": "
+        "{\"num_ubatches\": 1, \"streams\": [\"compute\"], \"buffers\": [{\"name\": "
         "\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"}], \"ubatches\": [[{\"i\": \"OP\", \"name\": "
         "\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\", \"stream\": \"comm\", \"reads\": "
         "[\"\\u001b[31m\\u0007a\\nb\\u009b\\u202e\"]}, {\"i\": \"OP\", \"writes\": "
@@ -278,11 +279,10 @@ static void layers_follow_one_another(void **state)
 static void refusals_name_their_ubatch(void **state)
 {
     (void)state;
-    put_file(
-        "free.json",
-        "{\"num_ubatches\": 2, \"streams\": [], \"buffers\": [{\"name\": \"b\"}], \"ubatches\": "
-        "[[], [{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"ALLOC\", "
-        "\"buffer\": \"b\"}]]}");
+    put_file("free.json", "{\"num_ubatches\": 2, \"streams\": [\"compute\"], \"buffers\": "
+                          "[{\"name\": \"b\"}], \"ubatches\": "
+                          "[[], [{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"ALLOC\", "
+                          "\"buffer\": \"b\"}]]}");
     assert_int_equal(check("--program free.json --json -"), 3);
     assert_non_null(strstr(printed, "\"kind\": \"rule\""));
     assert_non_null(strstr(printed, "\"ubatch\": 1"));

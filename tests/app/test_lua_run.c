@@ -302,6 +302,14 @@ static void request_files_are_lists(void **state)
     put_file("bad.jsonl", "{\"input_ids\": [7, 8], \"id\": 2.5}\n");
     err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
     assert_non_null(strstr(err.message, "bad.jsonl:1: id: must be a string, not a number"));
+    put_file("bad.jsonl", "{\"id\": 7, \"input_len\": 9}\n{\"id\": \"7\", \"input_len\": 8}\n\n"
+                          "{\"input_len\": 3, \"id\": 7}\n");
+    err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(
+        strstr(err.message, "bad.jsonl:4: id: line 1 has a request with this id (7) already"));
+    put_file("bad.jsonl", "{\"id\": 1, \"input_len\": 9}\n{\"input_len\": 3}\n");
+    err = run("require('dbo').requests 'bad.jsonl'\n", NULL, NULL);
+    assert_non_null(strstr(err.message, "bad.jsonl:2: line 1 has a request with this id (1)"));
     expect("require('dbo').requests '/etc/x.jsonl'\n",
            "t.lua:1: dbo.requests takes a path relative to the script, not the absolute "
            "'/etc/x.jsonl'");

@@ -328,63 +328,78 @@ static void files_are_read(void **state)
 static const char *const bad_rows[][2] = {
     {"{}", "num_ubatches"},
     {"{\"num_ubatches\": 17, \"ubatches\": []}", "num_ubatches"},
-    {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[]]}",
+    {"{\"num_ubatches\": 2, \"streams\": [\"comm\"], \"ubatches\": [[]]}",
      "ubatches: there are 1 lists, not num_ubatches, 2"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [3]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [3]}",
      "ubatches[0]: must be an array, not an integer"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YIELD\"}, 3]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"YIELD\"}, 3]]}",
      "ubatches[0][1]: must be an object"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"YEILD\"}]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"YEILD\"}]]}",
      "ubatches[0][0].i: no instruction is called 'YEILD'"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"kind\": "
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"kind\": "
      "\"MPL\"}]]}",
      "ubatches[0][0].kind: no kind of op is called 'MPL'"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"us\": -1}]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"us\": "
+     "-1}]]}",
      "ubatches[0][0].us: must be from 0 to 1e+12, not -1"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": "
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"stream\": "
      "\"x\"}]]}",
      "ubatches[0][0].stream: there is no stream 'x'"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"stream\": 9}]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"stream\": "
+     "9}]]}",
      "there is no stream 9"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"WAIT\"}]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"WAIT\"}]]}",
      "ubatches[0][0].event: this key is missing"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"A2A_POST\", \"handle\": "
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"A2A_POST\", "
+     "\"handle\": "
      "1,"
      " \"dir\": \"up\"}]]}",
      "ubatches[0][0].dir: no direction is called 'up'"},
-    {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"streams\": [], \"ubatches\": "
+    {"{\"num_ubatches\": 1, \"buffers\": [{\"name\": \"x\"}], \"streams\": [\"comm\"], "
+     "\"ubatches\": "
      "[[{\"i\": \"FREE\","
      " \"buffer\": \"y\"}]]}",
      "ubatches[0][0].buffer: \"buffers\" has no 'y'"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": \"x\"}, {\"name\": "
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"buffers\": [{\"name\": \"x\"}, {\"name\": "
      "\"x\"}],"
      " \"ubatches\": [[]]}",
      "buffers[1].name: two buffers are called 'x'"},
     {"{\"num_ubatches\": 1, \"streams\": [1, 2, 3, 4, 5, 6, 7, 8, 9], \"ubatches\": [[]]}",
      "streams[6]: '7' is one too many"},
     {"{\"num_ubatches\": 1, \"ubatches\": [[]]}", "streams: this key is missing"},
+    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[]]}", "streams: no stream is named"},
+    {"{\"num_ubatches\": 2, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"RECORD\","
+     " \"event\": 3}], [{\"i\": \"YIELD\"}, {\"i\": \"WAIT\", \"event\": 4}]]}",
+     "ubatches[1][1].event: nothing records the event '4'"},
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"HOST_WAIT\","
+     " \"event\": \"e\"}]]}",
+     "ubatches[0][0].event: nothing records the event 'e'"},
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"YIELD\"},"
+     " {\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": 1, \"prev_event\": \"f\"}]]}",
+     "ubatches[0][1].prev_event: nothing records the event 'f'"},
     {"{\"num_ubatches\": 1, \"streams\": \"comm\", \"ubatches\": [[]]}",
      "streams: must be an array, not a string"},
     {"{\"num_ubatches\": 1, \"streams\": [[]], \"ubatches\": [[]]}",
      "streams[0]: must be a string, not an array"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"name\": \"\"}]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"name\": "
+     "\"\"}]]}",
      "ubatches[0][0].name: a name has 1 to 127 characters"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatchs\": [[]]}", "ubatchs: unknown key"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"buffers\": [{\"name\": 1}, {\"name\": 2,"
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatchs\": [[]]}", "ubatchs: unknown key"},
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"buffers\": [{\"name\": 1}, {\"name\": 2,"
      " \"byte\": 1}], \"ubatches\": [[]]}",
      "buffers[1].byte: unknown key"},
-    {"{\"num_ubatches\": 2, \"streams\": [], \"ubatches\": [[], [{\"i\": \"YIELD\"},"
+    {"{\"num_ubatches\": 2, \"streams\": [\"comm\"], \"ubatches\": [[], [{\"i\": \"YIELD\"},"
      " {\"i\": \"WAIT\", \"event\": 1, \"handle\": 2}]]}",
      "ubatches[1][1].handle: unknown key"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"HOST_WAIT\","
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"HOST_WAIT\","
      " \"event\": 1, \"handle\": 2}]]}",
      "ubatches[0][0]: the host waits for an event or for a handle"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"SET_STREAM\"}]]}",
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"SET_STREAM\"}]]}",
      "ubatches[0][0].stream: this key is missing"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"reads\":"
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"reads\":"
      " [\"x\", {}]}]]}",
      "ubatches[0][0].reads[1]: must be a string, not an object"},
-    {"{\"num_ubatches\": 1, \"streams\": [], \"ubatches\": [[{\"i\": \"OP\", \"sms\":"
+    {"{\"num_ubatches\": 1, \"streams\": [\"comm\"], \"ubatches\": [[{\"i\": \"OP\", \"sms\":"
      " 65536}]]}",
      "ubatches[0][0].sms: must be from 0 to 65535, not 65536"},
 };
@@ -466,7 +481,8 @@ static void every_instruction_is_read_back(void **state)
         "{\"i\": \"FREE\", \"buffer\": \"x\"}], [{\"i\": \"HOOK_RUN\"}, {\"i\": \"A2A_POST\","
         " \"dir\": \"dispatch\", \"handle\": 8, \"us\": 4}, {\"i\": \"WAIT\", \"event\": \"f\"},"
         "{\"i\": \"HOST_WAIT\", \"handle\": 8}, {\"i\": \"HOST_WAIT\", \"event\": \"f\"},"
-        "{\"i\": \"A2A_FINISH\", \"handle\": 8, \"stream\": \"comm\"}, {\"i\": \"YIELD\"}]]}";
+        "{\"i\": \"A2A_FINISH\", \"handle\": 8, \"stream\": \"comm\"}, {\"i\": \"YIELD\"},"
+        "{\"i\": \"RECORD\", \"event\": \"f\", \"stream\": \"comm\"}]]}";
     const dbo_program_times times = {.op_us = fixed_us, .post_us = fixed_post_us};
     dbo_program_file file, again;
     dbo_error err = {0};
@@ -497,7 +513,8 @@ static void mutated_files_do_no_harm(void **state)
         " \"bytes\": 8}], \"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"b\"}, {\"i\": \"OP\","
         " \"us\": 1, \"reads\": [\"b\"], \"stream\": \"x\"}, {\"i\": \"YIELD\"}],"
         " [{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": 1, \"prev_event\": 2},"
-        " {\"i\": \"HOOK_SET\", \"handle\": 1}, {\"i\": \"HOST_WAIT\", \"event\": 2}]]}";
+        " {\"i\": \"HOOK_SET\", \"handle\": 1}, {\"i\": \"HOST_WAIT\", \"event\": 2},"
+        " {\"i\": \"RECORD\", \"event\": 2}]]}";
     dbo_prng prng;
     uint32_t fine = 0;
     dbo_prng_init(&prng, 1, 0);
