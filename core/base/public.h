@@ -11,8 +11,12 @@
 #define DBO_PUBLIC_H
 
 #ifdef __cplusplus
-#define DBO_PUBLIC_BEGIN _Pragma("GCC visibility push(default)") extern "C" {
-#define DBO_PUBLIC_END   } _Pragma("GCC visibility pop")
+#define DBO_PUBLIC_BEGIN                               \
+    _Pragma("GCC visibility push(default)") extern "C" \
+    {
+#define DBO_PUBLIC_END \
+    }                  \
+    _Pragma("GCC visibility pop")
 #else
 #define DBO_PUBLIC_BEGIN _Pragma("GCC visibility push(default)")
 #define DBO_PUBLIC_END   _Pragma("GCC visibility pop")

@@ -39,8 +39,9 @@ end
 if best then
   t:print()
   t:plot { x = "GPUs", y = "tokens/s a GPU", kind = "bar", width = 50 }
-  print(string.format("Most tokens/s a GPU come from EP %d; DBO gains most, %.0f %%, at EP %d.",
-    best_gpus, (gain - 1) * 100, gain_gpus))
+  print(string.format("Most tokens/s a GPU come from EP %d; DBO %s, %.0f %%, at EP %d.", best_gpus,
+    gain >= 1 and "gains most" or "gains nowhere and loses least", math.abs(gain - 1) * 100,
+    gain_gpus))
   -- Upwards the sweep ends where each GPU has one expert: there is nothing beyond.
   if best_gpus == sizes[1] or gain_gpus == sizes[1] then
     print("EP " .. sizes[1] .. " is the edge of the sweep: below it there may be more.")
