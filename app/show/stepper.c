@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define SHOWN_TURNS 8u /* whose ops the timeline covers */
+#define UBATCHES    2u /* at least, of a step that takes turns: it is split */
 
 typedef struct turn {
     uint64_t first_mark, end_mark; /* issues with first < marks <= end are its */
@@ -30,7 +31,7 @@ typedef struct issued {
 typedef struct stepper {
     const dbo_trace *trace;
     uint32_t rank, measured;
-    uint32_t step, num_ubatches; /* `step`: whose turns are shown */
+    uint32_t step; /* whose turns are shown */
     DBO_VEC(turn) turns;
     issued *issues; /* by key */
     uint64_t num_issues;
@@ -69,8 +70,6 @@ static dbo_status find_turns(stepper *s, dbo_error *err)
         const turn one = {.first_mark = i, .end_mark = UINT64_MAX, .ubatch = mark->ubatch};
         if (DBO_VEC_PUSH(&s->turns, one) != DBO_OK)
             return dbo_fail_memory(err, "the turns");
-        if (mark->ubatch >= s->num_ubatches)
-            s->num_ubatches = mark->ubatch + 1u;
     }
     return DBO_OK;
 }
@@ -129,7 +128,7 @@ static void add_label(stepper *s, const dbo_issue *issue)
     static const uint8_t kinds[] = {[DBO_SPAN_RUN] = DBO_BOX_RUN,
                                     [DBO_SPAN_SEND] = DBO_BOX_SEND,
                                     [DBO_SPAN_RECV] = DBO_BOX_RECV};
-    const dbo_view view = {.num_ubatches = s->num_ubatches};
+    const dbo_view view = {.num_ubatches = UBATCHES};
     const dbo_box box = {.id = issue->id,
                          .kind = kinds[issue->part],
                          .ubatch = (uint8_t)dbo_op_id_ubatch(issue->id)};
@@ -200,7 +199,7 @@ static dbo_status add_timeline(stepper *s, uint32_t number, dbo_error *err)
                         .rank = s->rank,
                         .start_ns = INT64_MAX,
                         .end_ns = INT64_MIN,
-                        .num_ubatches = s->num_ubatches};
+                        .num_ubatches = UBATCHES};
     dbo_trace_init(&so_far);
     for (uint64_t i = 0; i < s->trace->num_spans; i++) {
         const dbo_span *span = dbo_trace_span(s->trace, i);

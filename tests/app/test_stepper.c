@@ -47,7 +47,7 @@ static void make(dbo_outcome *o, uint32_t measured)
         h[r].us[DBO_KIND_LAYOUT] = 33;
         h[r].us[DBO_KIND_HEAD] = 17;
     }
-    hand_attention(&h[1], 3, 0); /* a step before */
+    hand_attention(&h[1], 6, 1); /* a step before */
     hand_mark(&h[1], DBO_MARK_TURN, DBO_MARK_MAIN);
     h[1].step = h[0].step = 2;
     hand_attention(&h[0], 3, 0); /* another rank */
@@ -215,6 +215,9 @@ static void the_last_turns_are_drawn(void **state)
         hand_op(&h, i, i % 2, DBO_KIND_A0, 0, 0);
     }
     char *shown = step_through(&o, &(dbo_layers){0}, "\n\n\n\n\n\n\n\n\n\n");
+    assert_non_null(strstr(shown, "turn 1 of 10: ubatch 0, layer 0\n"
+                                  "  issues on compute  A0_0\n"
+                                  "  hands over to ubatch 1\n"));
     const char *at = shown;
     for (uint32_t i = 0; i < 10; i++) {
         at = strstr(at, "issued so far:");
@@ -226,6 +229,21 @@ static void the_last_turns_are_drawn(void **state)
     dbo_trace_fini(&o.on.trace);
 }
 
+/* A trace may begin and end with a turn, of any step up to the measured one. */
+static void one_turn_is_the_last(void **state)
+{
+    (void)state;
+    static const char *const said[] = {"turn 1 of 1: ubatch 0, issues nothing\n"
+                                       "  was the last: all ubatches have ended\n\n"};
+    dbo_outcome o = {.rank = 0};
+    hand h;
+    dbo_trace_init(&o.on.trace);
+    hand_init(&h, &o.on.trace, 1, 2);
+    hand_mark(&h, DBO_MARK_TURN, 0);
+    expect(&o, &(dbo_layers){0}, "\n", said, 0, 0);
+    dbo_trace_fini(&o.on.trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +251,7 @@ int main(void)
         cmocka_unit_test(a_replay_is_drawn_where_it_runs),
         cmocka_unit_test(who_does_not_split_has_no_turns),
         cmocka_unit_test(the_last_turns_are_drawn),
+        cmocka_unit_test(one_turn_is_the_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
