@@ -122,6 +122,66 @@ static void a_template_is_filled_in(void **state)
     dbo_experiment_fini(&e);
 }
 
+static void expect_buffers(const dbo_program *p, const dbo_access *accesses, uint32_t count,
+                           const char *names)
+{
+    char text[128] = "";
+    for (uint32_t i = 0; i < count; i++) {
+        size_t used = strlen(text);
+        assert_in_range(accesses[i].buffer, 0, p->num_buffers - 1);
+        snprintf(text + used, sizeof text - used, " %s", p->buffers[accesses[i].buffer].name);
+    }
+    assert_string_equal(text, names);
+}
+
+/* What is written of a script's own ops stays; beside it, layers' ops touch their tensors. Memory
+ * that the layer never takes is there from the start. */
+static void accesses_stay_as_they_are_written(void **state)
+{
+    (void)state;
+    dbo_experiment e;
+    dbo_error err = {0};
+    const char *text =
+        LAYER("u.op { name = 'first', us = 1, reads = 'x', writes = { 'y', 'x' } }\n"
+              "u.alloc('y') u.op('A0')\n"
+              "u.op { name = 'last', us = 2, reads = { 'x', 'y' }, writes = { 'w', 'z', 'v' } }\n"
+              "u.free('y')\n");
+    if (load(text, &e, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    int64_t ns[DBO_KIND_COUNT];
+    dbo_layer_costs costs[2];
+    for (int k = 0; k < DBO_KIND_COUNT; k++)
+        ns[k] = k == DBO_KIND_A0 ? 11 : -1;
+    for (uint32_t u = 0; u < 2; u++) {
+        dbo_layer_costs_fixed(ns, 0, &costs[u]);
+        costs[u].sizes.bytes[DBO_BUFFER_HIDDEN] = 1;
+    }
+    const dbo_build_options options = {.num_ubatches = 2, .memory = true, .io = true};
+    const dbo_schedule *schedule = &e.schedule->schedule;
+    dbo_program p;
+    assert_int_equal(schedule->build(schedule->self, costs, &options, &p, &err), DBO_OK);
+    for (uint32_t u = 0; u < 2; u++) {
+        expect_codes(&p, u, "OP ALLOC OP OP FREE");
+        const dbo_op_io *first = p.ops[p.instrs[u][0].index].io;
+        const dbo_op_io *last = p.ops[p.instrs[u][3].index].io;
+        expect_buffers(&p, first->reads, first->num_reads, " x");
+        expect_buffers(&p, first->writes, first->num_writes, " y x");
+        expect_buffers(&p, last->reads, last->num_reads, " x y");
+        expect_buffers(&p, last->writes, last->num_writes, " w z v");
+        assert_non_null(p.ops[p.instrs[u][2].index].io);
+        for (uint32_t i = 1; i < 5; i += 3)
+            assert_string_equal(p.buffers[p.instrs[u][i].index].name, "y");
+    }
+    for (uint32_t b = 0; b < p.num_buffers; b++) {
+        bool taken = strcmp(p.buffers[b].name, "y") == 0;
+        assert_int_equal(p.buffers[b].workspace, !taken);
+        assert_int_equal(p.buffers[b].input, !taken);
+        assert_int_equal(p.buffers[b].bytes, 1);
+    }
+    dbo_program_fini(&p);
+    dbo_experiment_fini(&e);
+}
+
 /* ---- refusals ---- */
 
 #define DISPATCH "local d = u.post('dispatch')\n"
@@ -265,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_is_recorded_per_ubatch),
         cmocka_unit_test(a_template_is_filled_in),
+        cmocka_unit_test(accesses_stay_as_they_are_written),
         cmocka_unit_test(data_is_not_there_to_depend_on),
         cmocka_unit_test(calls_are_checked),
         cmocka_unit_test(schedules_that_cannot_run_are_refused),
