@@ -1,6 +1,7 @@
 /* test_lua_schedule.c: schedules that scripts write: what is recorded, what it is refused for, and
  * that the engine runs it as it runs the built-in ones. */
 #include "app/lua/lua_load.h"
+#include "core/program/builders.h"
 #include "lab/world/outcome.h"
 #include "tests/support/folder.h"
 
@@ -182,6 +183,92 @@ static void accesses_stay_as_they_are_written(void **state)
     dbo_experiment_fini(&e);
 }
 
+/* "A0 of ubatch 1: reads ... writes ..." of the op or transfer that an instruction issues. */
+static void describe(const dbo_program *p, const dbo_instr *instr, char *out, size_t size)
+{
+    bool is_op = instr->code == DBO_CODE_OP;
+    const dbo_op_io *io = is_op ? p->ops[instr->index].io : p->posts[instr->index].io;
+    dbo_op_id id = is_op ? p->ops[instr->index].id_bits : p->posts[instr->index].id_bits;
+    size_t used =
+        (size_t)snprintf(out, size, "%s of ubatch %u: reads",
+                         dbo_op_kind_name((dbo_op_kind)dbo_op_id_kind(id)), dbo_op_id_ubatch(id));
+    assert_non_null(io);
+    for (uint32_t i = 0; i < io->num_reads + io->num_writes; i++) {
+        const dbo_access *a = i < io->num_reads ? &io->reads[i] : &io->writes[i - io->num_reads];
+        used += (size_t)snprintf(out + used, size - used, "%s %s",
+                                 i == io->num_reads ? " writes" : "", p->buffers[a->buffer].name);
+    }
+}
+
+static uint32_t find_alike(const dbo_program *p, uint32_t ubatch, const char *wanted)
+{
+    char text[512];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < p->num_instrs[ubatch]; i++) {
+        const dbo_instr *instr = &p->instrs[ubatch][i];
+        if (instr->code != DBO_CODE_OP && instr->code != DBO_CODE_A2A_POST)
+            continue;
+        describe(p, instr, text, sizeof text);
+        found += strcmp(text, wanted) == 0;
+    }
+    return found;
+}
+
+/* Each op of a script's layer touches what it does in the built-in schedule of that back end. */
+static void layers_ops_touch_what_built_in_ones_do(void **state)
+{
+    (void)state;
+    static const char *const layers[] = {
+        LAYER("u.op('A0') u.op('A1') u.op('QUANT') u.op('DISPATCH_LAYOUT')\n"
+              "local d = u.post('dispatch') u.host_wait(d) u.op('H2D_COPY') u.finish(d)\n"
+              "u.op('MLP') u.op('WEIGHT_AND_REDUCE') u.finish(u.post('combine'))\n"
+              "u.op('S') u.op('OUTPUT_COPY')\n"),
+        LAYER("u.op('A0') u.op('A1') u.finish(u.post('dispatch')) u.op('MLP')\n"
+              "u.finish(u.post('combine')) u.op('S')\n"),
+    };
+    for (uint32_t ll = 0; ll < 2; ll++)
+        for (uint32_t late = 0; late < 2; late++) {
+            dbo_experiment e;
+            dbo_error err = {0};
+            dbo_layer_costs costs[2];
+            int64_t ns[DBO_KIND_COUNT];
+            for (int k = 0; k < DBO_KIND_COUNT; k++)
+                ns[k] = ll && (k == DBO_KIND_QUANT || k == DBO_KIND_COPY) ? -1 : 10 + k;
+            for (uint32_t u = 0; u < 2; u++) {
+                dbo_layer_costs_fixed(ns, 0, &costs[u]);
+                costs[u].quant_late = late == 1;
+                for (uint32_t role = 1; role < DBO_BUFFER_ROLES; role++)
+                    costs[u].sizes.bytes[role] = role % 3 > 0 ? 1 : u;
+            }
+            if (load(layers[ll], &e, &err) != DBO_OK)
+                fail_msg("%s", err.message);
+            const dbo_build_options options = {.num_ubatches = 2,
+                                               .memory = true,
+                                               .io = true,
+                                               .host_sync = !ll,
+                                               .low_latency = ll == 1};
+            const dbo_schedule *schedule = &e.schedule->schedule;
+            dbo_program written, built;
+            assert_int_equal(schedule->build(schedule->self, costs, &options, &written, &err),
+                             DBO_OK);
+            assert_int_equal((ll ? dbo_build_ll : dbo_build_ht)(costs, &options, &built, &err),
+                             DBO_OK);
+            for (uint32_t u = 0; u < 2; u++)
+                for (uint32_t i = 0; i < written.num_instrs[u]; i++) {
+                    const dbo_instr *instr = &written.instrs[u][i];
+                    char text[512];
+                    if (instr->code != DBO_CODE_OP && instr->code != DBO_CODE_A2A_POST)
+                        continue;
+                    describe(&written, instr, text, sizeof text);
+                    if (find_alike(&built, u, text) == 0)
+                        fail_msg("%s: no such op is built in", text);
+                }
+            dbo_program_fini(&built);
+            dbo_program_fini(&written);
+            dbo_experiment_fini(&e);
+        }
+}
+
 /* ---- refusals ---- */
 
 #define DISPATCH "local d = u.post('dispatch')\n"
@@ -326,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_layer_is_recorded_per_ubatch),
         cmocka_unit_test(a_template_is_filled_in),
         cmocka_unit_test(accesses_stay_as_they_are_written),
+        cmocka_unit_test(layers_ops_touch_what_built_in_ones_do),
         cmocka_unit_test(data_is_not_there_to_depend_on),
         cmocka_unit_test(calls_are_checked),
         cmocka_unit_test(schedules_that_cannot_run_are_refused),
