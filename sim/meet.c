@@ -53,7 +53,7 @@ static bool grow_comm(sim_comm *comm)
     sim_meet *meets = cap > comm->mask ? calloc(cap, sizeof *meets) : NULL;
     if (!meets)
         return false;
-    for (uint32_t i = comm->oldest; comm->meets && i != comm->newest; i++)
+    for (uint32_t i = comm->oldest; i != comm->newest; i++)
         meets[i & (cap - 1)] = comm->meets[i & comm->mask];
     free(comm->meets);
     comm->meets = meets;

@@ -392,6 +392,45 @@ static void unsplit_on_its_own_stream(void **state)
     dbo_program_fini(&program);
 }
 
+/* What a layer takes it gives back: the same buffers are taken and freed, each once. */
+static void memory_is_given_back(void **state)
+{
+    (void)state;
+    static const dbo_builder_fn builders[] = {dbo_build_ht, dbo_build_ll, dbo_build_ht_prose};
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < 48; i++) {
+        const dbo_build_options options = {.num_ubatches = 1 + i / 3 % 3,
+                                           .host_sync = i / 9 % 2 > 0,
+                                           .own_stream = i / 18 % 2 > 0,
+                                           .memory = true,
+                                           .record_stream = i % 2 > 0};
+        dbo_layer_costs costs[3];
+        dbo_program p;
+        dbo_error err = {0};
+        for (uint32_t u = 0; u < 3; u++) {
+            layer_of(i % 5 > 0, &costs[u]);
+            dbo_layer_sizes_fixed(64, &costs[u].sizes);
+            costs[u].quant_late = i % 7 > 2;
+        }
+        if (builders[i % 3](costs, &options, &p, &err) != DBO_OK)
+            continue; /* not for so many ubatches */
+        for (uint32_t b = 0; b < p.num_buffers; b++) {
+            uint32_t taken = 0, freed = 0;
+            for (uint32_t u = 0; u < p.num_ubatches; u++)
+                for (uint32_t k = 0; k < p.num_instrs[u]; k++) {
+                    const dbo_instr *instr = &p.instrs[u][k];
+                    taken += instr->code == DBO_CODE_ALLOC && instr->index == b;
+                    freed += instr->code == DBO_CODE_FREE && instr->index == b;
+                }
+            assert_int_equal(taken, freed);
+            assert_in_range(taken, 0, 1);
+            all += taken;
+        }
+        dbo_program_fini(&p);
+    }
+    assert_in_range(all, 1000, 2000); /* they were built with memory */
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -416,6 +455,7 @@ int main(void)
         cmocka_unit_test(yields),
         cmocka_unit_test(prose_receives_before_the_experts),
         cmocka_unit_test(unsplit_on_its_own_stream),
+        cmocka_unit_test(memory_is_given_back),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,15 @@ static void limits(void **state)
     for (uint32_t i = 0; i <= DBO_NO_INDEX; i++)
         dbo_program_add_op(&b, i & 1, DBO_KIND_A0, &op_cost, 1);
     expect_failure(&b, DBO_LIMIT, "more than 65535 ops");
+
+    dbo_program_builder_init(&b, "mine", 2);
+    uint16_t handle = dbo_program_add_handle(&b);
+    for (uint32_t i = 0; i < DBO_NO_INDEX; i++)
+        assert_int_equal(dbo_program_add_post(&b, i & 1, DBO_A2A_COMBINE, &a2a_cost, handle), i);
+    full = b;
+    assert_int_equal(full.status, DBO_OK);
+    dbo_program_add_post(&b, 0, DBO_A2A_DISPATCH, &a2a_cost, handle);
+    expect_failure(&b, DBO_LIMIT, "more than 65535 transfers");
 }
 
 /* ---- the interpreter ---- */
