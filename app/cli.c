@@ -327,7 +327,7 @@ dbo_status dbo_cli_check_outputs(const dbo_cli *cli, const char *input, dbo_erro
 
 dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err)
 {
-    const char *name, *earlier;
+    const char *name, *earlier = "";
     dbo_cli_output *output, *other;
     for (size_t i = 0; (output = next_output(cli, &i, &name));) {
         DBO_TRY(check_replaced(name, output->path, err)); /* what a script has read, too */

@@ -182,7 +182,8 @@ static void print_ends(const dbo_canvas *canvas, dbo_strbuf *out)
     if (!between)
         used -= 2 + dbo_text_columns(dbo_strbuf_text(&name));
     dbo_strbuf_printf(out, "%*s%s", (int)HEIGHTS, "", left);
-    dbo_strbuf_printf(out, between ? "  %s" : "", dbo_strbuf_text(&name));
+    if (between)
+        dbo_strbuf_printf(out, "  %s", dbo_strbuf_text(&name));
     dbo_strbuf_repeat(out, " ", used < room ? room - used : 1);
     dbo_strbuf_printf(out, "%s\n", right);
     if (!between)
