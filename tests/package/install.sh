@@ -12,7 +12,8 @@ trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT INT TERM
 chmod 755 "$work"
 unset XDG_DATA_HOME XDG_DATA_DIRS DBO_SCRIPTS_DIR PKG_CONFIG_PATH
 HOME=$work/home
-export HOME
+LD_LIBRARY_PATH=$HOME/.local/lib:$work/prefix/lib # if it is a shared library
+export HOME LD_LIBRARY_PATH
 
 die() {
     printf 'install: %s\n' "$*" >&2
