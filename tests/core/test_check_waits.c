@@ -368,6 +368,88 @@ static void exchanges_are_counted(void **state)
            "an exchange of rank 2 in step 4");
 }
 
+/* A device that stands at the transfer of the first ubatch. */
+static void the_first_ubatch_is_waited_for(void **state)
+{
+    (void)state;
+    check_world w;
+    open_stuck(&w, 2);
+    split(&w, 0);
+    post_op(&w, 1, 0, 4, 0, DBO_KIND_DISPATCH);
+    wait_for_event(&w, 1);
+    expect_sentence(
+        &w, NULL,
+        "rank 1 posted dispatch of ubatch 0, rank 0 never did (step 0, layer 4); rank 1 "
+        "waits for the device, which stands at dispatch of ubatch 0 (layer 4)");
+}
+
+/* Rank 0 posts a transfer of step 1 that rank 1 has not posted; what is known of that rank. */
+static void why_a_transfer_never_comes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t step, ubatch;
+        bool splits, ends, waits;
+        const char *why;
+    } cases[] = {
+        {1, 1, false, false, false, ", which does not split its batch"},
+        {1, 0, false, false, false, ""},
+        {1, 1, false, false, true, ""}, /* it may yet decide to */
+        {0, 1, true, true, false, ""},  /* another step's ubatches will do it */
+        {1, 1, true, false, false, ""},
+        {1, 1, true, true, false, ", where that ubatch has ended"},
+        {1, 0, true, true, false, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_world w;
+        char missing[128];
+        check_world_open(&w, NULL, 2);
+        check_mark(&w, 0, DBO_MARK_STEP_BEGIN, 1);
+        check_mark(&w, 1, DBO_MARK_STEP_BEGIN, cases[i].step);
+        if (cases[i].splits)
+            split(&w, 1);
+        if (cases[i].ends) {
+            turn(&w, 1, DBO_TURN_EXIT, 1, 0);
+            turn(&w, 1, DBO_TURN_SIGNAL, 1, 0);
+            turn(&w, 1, DBO_TURN_RESUME, 0, 0);
+        }
+        post_op(&w, 0, 1, 0, cases[i].ubatch, DBO_KIND_DISPATCH);
+        check_exchange(&w, 0, 0, true);
+        check_exchange(&w, 1, 0, !cases[i].waits);
+        dbo_findings findings;
+        check_world_close(&w, DBO_DEADLOCK, &findings);
+        assert_int_equal(findings.count, 1);
+        snprintf(missing, sizeof missing, "a post of dispatch of ubatch %u on rank 1%s",
+                 cases[i].ubatch, cases[i].why);
+        assert_string_equal(findings.items[0].missing_edge, missing);
+        dbo_findings_fini(&findings);
+    }
+}
+
+/* Rank 2 waits in the exchange of step 1, past which rank 1 has gone: it posts. That ranks 0 and 3
+ * are behind, and a transfer of step 0 is missing on rank 0, is only a consequence. */
+static void who_posts_has_left_an_exchange_out(void **state)
+{
+    (void)state;
+    check_world w;
+    check_world_open(&w, NULL, 4);
+    for (uint32_t r = 0; r < 4; r++) {
+        check_mark(&w, r, DBO_MARK_STEP_BEGIN, 0);
+        check_exchange(&w, r, 0, true);
+        if (r > 0)
+            post_op(&w, r, 0, 0, 0, DBO_KIND_DISPATCH);
+    }
+    for (uint32_t r = 1; r < 3; r++) {
+        check_mark(&w, r, DBO_MARK_STEP_END, 0);
+        check_mark(&w, r, DBO_MARK_STEP_BEGIN, 1);
+    }
+    post_op(&w, 1, 1, 0, 1, DBO_KIND_DISPATCH);
+    check_exchange(&w, 2, 1, false);
+    expect(&w, NULL, DBO_FINDING_MISSED_EXCHANGE, 1, NO_OP,
+           "rank 1 is 1 exchange behind: it left step 1 without the one in which rank 2 waits",
+           "an exchange of rank 1 in step 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +461,9 @@ int main(void)
         cmocka_unit_test(a_step_that_is_over_brings_nothing),
         cmocka_unit_test(alike_ones_are_said_together),
         cmocka_unit_test(transfers_are_waited_for),
+        cmocka_unit_test(the_first_ubatch_is_waited_for),
+        cmocka_unit_test(why_a_transfer_never_comes),
+        cmocka_unit_test(who_posts_has_left_an_exchange_out),
         cmocka_unit_test(the_earliest_is_the_cause),
         cmocka_unit_test(an_ended_step_is_left),
         cmocka_unit_test(exchanges_are_counted),

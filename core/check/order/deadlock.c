@@ -45,7 +45,7 @@ static const char *why_never(const check_rank *rank, uint32_t ubatch, uint32_t s
 {
     if (has_left(rank, step))
         return "which has left the step";
-    if (rank->step != DBO_NOWHERE && rank->step < step)
+    if (rank->step < step)
         return NULL;
     if (rank->replayed)
         return "which replays a graph without it";
