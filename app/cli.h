@@ -84,7 +84,8 @@ typedef struct dbo_cli_option {
     dbo_cli_kind kind;
     size_t at;
     uint32_t min, max;
-    dbo_cli_words words; /* what it can be, and what completes it; NULL: anything */
+    dbo_cli_words words;    /* what it can be, and what completes it; NULL: anything */
+    bool (*is_there)(void); /* false: this build is without what it needs; NULL: it never is */
     /* DBO_CLI_TAKEN: reads the text into what is `at`; a failure is a mistake on the command line.
      */
     dbo_status (*take)(void *at, const char *text, dbo_error *err);

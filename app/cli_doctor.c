@@ -27,9 +27,7 @@ static void print_build(dbo_strbuf *out)
                       LUA_VERSION_MINOR, dbo_fiber_backend(), DBO_BUILD_STATIC ? ", static" : "");
     part(out, "gpu", DBO_BUILD_HAVE_GPU, "the engine's seam over CUDA and NCCL, for programs in C",
          "-DDBO_GPU=ON, CUDA 13");
-    dbo_fault fault;
-    bool faults = dbo_fault_parse(&fault, dbo_fault_describe((dbo_fault_id)0).name, NULL) == DBO_OK;
-    part(out, "faults", faults, "what --fault can switch on", "-DDBO_FAULTS=ON");
+    part(out, "faults", dbo_faults_linked(), "what --fault can switch on", "-DDBO_FAULTS=ON");
 }
 
 /* The driver's library, by the name that it installs: is there, is not there. */

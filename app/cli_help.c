@@ -34,8 +34,11 @@ static void add_option(dbo_strbuf *out, dbo_strbuf *label, const dbo_cli_option 
         dbo_strbuf_add(label, "      ");
     dbo_strbuf_printf(label, "--%s%s%s", option->name, option->value ? "=" : "",
                       option->value ? option->value : "");
-    snprintf(text, sizeof text, option->usual ? "%s (default: %s)" : "%s", option->help,
-             option->usual);
+    int length = snprintf(text, sizeof text, option->usual ? "%s (default: %s)" : "%s",
+                          option->help, option->usual);
+    if (option->is_there && !option->is_there())
+        snprintf(text + length, sizeof text - (size_t)length,
+                 " (not in this build: see dbo doctor)");
     add_row(out, label, text);
 }
 

@@ -74,7 +74,7 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
     {                                                                                             \
         "fault", "NAME",                                                                          \
             .kind = DBO_CLI_TAKEN, .take = dbo_script_take_fault, .at = offsetof(type, script),   \
-            .words = dbo_fault_words,                                                             \
+            .words = dbo_fault_words, .is_there = dbo_faults_linked,                              \
             .help = "Let the run with DBO misbehave so: NAME or NAME:rank=1,us=200; dbo "         \
                     "faults lists them"                                                           \
     }

@@ -116,6 +116,17 @@ static void add_scene(dbo_strbuf *out, const char *fault, const dbo_fault_text *
     dbo_wrap_command(out, 4, line, strlen(line), width);
 }
 
+static void add_absence(uint32_t width, dbo_strbuf *out)
+{
+    if (dbo_faults_linked())
+        return;
+    dbo_strbuf_add(out, "\n");
+    dbo_wrap(out, "",
+             "This build has no faults: none can be switched on. Configure with "
+             "-DDBO_FAULTS=ON.",
+             width);
+}
+
 void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_strbuf *out)
 {
     const dbo_fault_info info = dbo_fault_describe(id);
@@ -134,6 +145,7 @@ void dbo_fault_explain(dbo_fault_id id, const char *given, uint32_t width, dbo_s
         add_labelled(out, "reported:", text.reports, width);
     add_labelled(out, "see also:", text.see, width);
     add_scene(out, fits ? given : info.name, &text, width);
+    add_absence(width, out);
 }
 
 /* ---- all of them ---- */
@@ -172,6 +184,7 @@ void dbo_fault_list(uint32_t width, dbo_strbuf *out)
     }
     dbo_strbuf_end(&outcome, out);
     dbo_strbuf_end(&words, out);
+    add_absence(width, out);
 }
 
 /* ---- JSON ---- */

@@ -139,6 +139,9 @@ typedef struct dbo_fault_info {
     uint32_t outcome;
 } dbo_fault_info;
 
+/* Can faults be switched on in this build? */
+bool dbo_faults_linked(void);
+
 /* id < DBO_FAULT_COUNT. */
 dbo_fault_info dbo_fault_describe(dbo_fault_id id);
 

@@ -37,6 +37,17 @@ done
 [ $? -eq 2 ] || say "a fault can be switched on: $(cat "$work/said")"
 grep -q 'this build has no faults' "$work/said" || say "it does not say why: $(cat "$work/said")"
 "$without" doctor | grep -q 'faults *no .*needs -DDBO_FAULTS=ON' || say "doctor does not say so"
+for line in 'faults' 'explain late-rank' 'explain faults'; do
+    # shellcheck disable=SC2086 # words of a line
+    "$without" $line | grep -q 'This build has no faults' || say "dbo $line does not say so"
+    # shellcheck disable=SC2086
+    "$with" $line | grep -q 'This build has no faults' && say "dbo $line says what is not so"
+done
+for name in run check show; do
+    "$without" help $name | tr -s ' \n' ' ' | grep -q 'lists them (not in this build: see dbo doctor)' ||
+        say "dbo help $name does not say so"
+    "$with" help $name | grep -q 'not in this build' && say "dbo help $name says what is not so"
+done
 "$with" doctor | grep -q 'faults *yes' || say "doctor does not know its faults"
 nm "$with" | grep -q ' dbo_fault_late_rank$' || say "$with has no faults either"
 nm "$without" | grep ' dbo_fault_late_rank$' >>"$work/found"
