@@ -166,6 +166,32 @@ static void expect_step(const char *name, const watched *w)
     expect_us(name, "the step, played again", w->replay_us, w->step_us, 0.0001);
 }
 
+/* Who waits, and for whom, is named, and the finding is where the waiting op is. */
+static void expect_ops(const char *name, const dbo_experiment *e, const watched *w)
+{
+    for (uint32_t i = 0; i < w->findings.count; i++) {
+        const dbo_finding *f = &w->findings.items[i];
+        bool pair = f->kind == DBO_FINDING_FALSE_DEPENDENCY;
+        bool single = f->kind == DBO_FINDING_LOST_OVERLAP;
+        char a[64], b[64], begins[176] = "";
+        dbo_template_op_text(e->schedule, f->ops[0], a, sizeof a);
+        dbo_template_op_text(e->schedule, f->ops[1], b, sizeof b);
+        if (pair)
+            snprintf(begins, sizeof begins, "%s waits for %s, ", a, b);
+        else if (single)
+            snprintf(begins, sizeof begins, "the host waits for %s before the next ubatch ", a);
+        bool right = f->num_ops == (pair     ? 2u
+                                    : single ? 1u
+                                             : 0u) &&
+                     strncmp(f->what, begins, strlen(begins)) == 0 &&
+                     (f->num_ops == 0 || (f->ubatch == dbo_op_id_ubatch(f->ops[0]) &&
+                                          f->layer == dbo_op_id_layer(f->ops[0]) &&
+                                          f->rank == dbo_op_id_rank(f->ops[0])));
+        if (!right && !mistake[0])
+            snprintf(mistake, sizeof mistake, "%.100s: '%.200s' names other ops", name, f->what);
+    }
+}
+
 /* A step of ubatches that were issued one by one: nothing that was found is there on a machine that
  * lacks it, and nothing else; of these counts how many there were. */
 typedef struct counts {
@@ -270,6 +296,7 @@ static void workloads_are_told_the_truth(void **state)
         load(&workloads[i], &e, name, sizeof name);
         watched w = watch(&e);
         expect_step(name, &w);
+        expect_ops(name, &e, &w);
         if (w.split && w.eager)
             expect_machines(name, &e, &w, &found);
         expect_no_mistake();

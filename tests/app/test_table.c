@@ -337,6 +337,51 @@ static void scripts_fill_tables(void **state)
                         "1: dbo.table needs columns");
 }
 
+/* The first and the last value that a key may have, and the next ones, which are refused. */
+static void keys_have_ranges(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        int least, most;
+    } keys[] = {{"decimals", 0, 9}, {"width", 10, 200}, {"height", 4, 60}};
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        const int values[] = {keys[k].least, keys[k].most, keys[k].least - 1, keys[k].most + 1};
+        for (size_t i = 0; i < 4; i++) {
+            char text[512], sentence[128];
+            snprintf(text, sizeof text,
+                     k == 0
+                         ? "\nlocal t = require('dbo').table { columns = { { name = 'a', %s = %d "
+                           "} } } print('fine')\n"
+                         : HEAD "t:add { 1, 2 } t:plot { x = 'a', y = 'b', %s = %d }\n",
+                     keys[k].key, values[i]);
+            snprintf(sentence, sizeof sentence, "2: %s is %d; it must be from %d to %d",
+                     keys[k].key, values[i], keys[k].least, keys[k].most);
+            assert_int_equal(strcmp(run(text, true), sentence) == 0, i >= 2);
+        }
+    }
+    assert_string_equal(run("local t = require('dbo').table { title = 'T', columns = { 'x', { name "
+                            "= 'b', decimals = 0 }, { name = 'c', decimals = 9 } } }\n"
+                            "t:add { false, 2.6, 1 / 8 } t:print()\n",
+                            true),
+                        "T\n"
+                        "x   b            c\n"
+                        "--  -  -----------\n"
+                        "no  3  0.125000000\n");
+    assert_string_equal(run(HEAD
+                            "t:add { 1, 2 }\nt:plot { x = 'a', y = { 'b', 'b', 'b', 'b', 'b' } "
+                            "}\n",
+                            false),
+                        "3: a plot shows one to four columns");
+    assert_string_equal(run(HEAD "t:plot { x = 'a' }\n", false),
+                        "2: a plot needs x and y, names of columns");
+    assert_string_equal(run(HEAD "t:plot { y = 'a' }\n", false),
+                        "2: a plot needs x and y, names of columns");
+    assert_string_equal(run(HEAD "t:add(7)\n", false), "2: a row must be a table, got 7");
+    assert_string_equal(run("require('dbo').table { title = 7, columns = { 'a' } }\n", false),
+                        "1: title must be a string, got 7");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +394,7 @@ int main(void)
         cmocka_unit_test(plots_shrink),
         cmocka_unit_test(wide_tables_are_turned),
         cmocka_unit_test(scripts_fill_tables),
+        cmocka_unit_test(keys_have_ranges),
     };
     return cmocka_run_group_tests_name("table", tests, NULL, NULL);
 }

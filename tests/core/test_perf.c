@@ -197,7 +197,11 @@ static void the_device_waits_for_the_host(void **state)
     expect(&h, 0, DBO_FINDING_HOST_BOUND, 20,
            "the device waits for the host: if launches, events and hand-offs took no time, the "
            "step would be 20 us shorter");
-    about.threshold = 20.001 / 42;
+    about.step_us = 40;
+    about.threshold = 0.5; /* just as much */
+    find(&h, &about);
+    assert_int_equal(h.findings.count, 1);
+    about.threshold = 20.001 / 40;
     find(&h, &about);
     assert_int_equal(h.findings.count, 0);
     about.threshold = 0.4;
