@@ -89,6 +89,27 @@ static void a_layer_is_recorded_per_ubatch(void **state)
     dbo_experiment_fini(&e);
 }
 
+/* Each instruction has its line, the first one too; a layer has 65536 of them at most. */
+static void instructions_have_lines_and_a_limit(void **state)
+{
+    (void)state;
+    static const char *const one_line =
+        "local dbo = require 'dbo' local s = dbo.schedule { name = 'mine', num_ubatches = 2, layer "
+        "= function(u) u.op('A0')\nu.yield() end }\n" TAIL;
+    dbo_experiment e;
+    dbo_error err = {0};
+    assert_int_equal(load(one_line, &e, &err), DBO_OK);
+    assert_int_equal(e.schedule->lines[0][0], 1);
+    assert_int_equal(e.schedule->lines[1][1], 2);
+    dbo_experiment_fini(&e);
+    if (load(LAYER("u.op('A0') for i = 2, 65536 do u.yield() end\n"), &e, &err) != DBO_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(e.schedule->program.num_instrs[1], 65536);
+    dbo_experiment_fini(&e);
+    expect_refusal(LAYER("u.op('A0')\nfor i = 1, 65536 do u.yield() end\n"),
+                   "t.lua:4: a layer has more than 65536 instructions");
+}
+
 /* Costs come from the layer, ops that it does not have go, durations of one's own stay. */
 static void a_template_is_filled_in(void **state)
 {
@@ -411,6 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_layer_is_recorded_per_ubatch),
+        cmocka_unit_test(instructions_have_lines_and_a_limit),
         cmocka_unit_test(a_template_is_filled_in),
         cmocka_unit_test(accesses_stay_as_they_are_written),
         cmocka_unit_test(layers_ops_touch_what_built_in_ones_do),
