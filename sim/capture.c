@@ -18,7 +18,7 @@
 
 typedef struct capture_node {
     sim_item item;         /* SIM_WAIT: peer is a captured stream's index */
-    sim_transfer transfer; /* of a SEND */
+    sim_transfer transfer; /* of a SEND, or a MEET that flows */
     sim_numeric *rows;     /* of an op or transfer that computes: what a replay repeats, or NULL */
     uint32_t stream;       /* captured stream's index */
 } capture_node;
@@ -148,6 +148,25 @@ dbo_status dbo_sim_capture_record(sim_rank *rank, dbo_event event, dbo_stream st
     return DBO_OK;
 }
 
+/* The stream waits for the first `count` items of a captured one, with what they cover. */
+static dbo_status wait_for(sim_rank *rank, uint32_t index, uint32_t peer, uint64_t count,
+                           const uint64_t *cover)
+{
+    sim_capture *c = rank->capture;
+    for (uint32_t i = 0; i < DBO_MAX_STREAMS; i++)
+        if (i != index && cover[i] > c->cover[index][i])
+            c->cover[index][i] = cover[i];
+    const sim_item wait = {.kind = SIM_WAIT, .peer = peer, .count = count};
+    return add_node(rank, index, &wait, NULL, NULL);
+}
+
+dbo_status dbo_sim_capture_join(sim_rank *rank, dbo_stream stream, dbo_stream peer)
+{
+    const sim_capture *c = rank->capture;
+    uint32_t from = index_in(c, peer);
+    return wait_for(rank, index_in(c, stream), from, c->cover[from][from], c->cover[from]);
+}
+
 dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event event)
 {
     sim_capture *c = rank->capture;
@@ -168,11 +187,7 @@ dbo_status dbo_sim_capture_wait(sim_rank *rank, dbo_stream stream, dbo_event eve
     if (index == c->num_streams)
         c->streams[c->num_streams++] = stream;
     const capture_record *record = &c->records.items[e->record];
-    for (uint32_t i = 0; i < DBO_MAX_STREAMS; i++)
-        if (i != index && record->cover[i] > c->cover[index][i])
-            c->cover[index][i] = record->cover[i];
-    const sim_item wait = {.kind = SIM_WAIT, .peer = record->stream, .count = e->count};
-    return add_node(rank, index, &wait, NULL, NULL);
+    return wait_for(rank, index, record->stream, e->count, record->cover);
 }
 
 /* ---- the graph table ---- */
@@ -292,7 +307,7 @@ static dbo_status replay_node(sim_rank *rank, const capture_node *node, const ui
         item.sequence += rank->posted[item.slot];
     if (item.kind == SIM_SEND || item.kind == SIM_MEET)
         DBO_TRY(dbo_sim_meet_open(sim, item.slot, item.sequence, item.id, rank->id,
-                                  item.kind == SIM_SEND ? &node->transfer : NULL));
+                                  item.kind == SIM_SEND || item.flows ? &node->transfer : NULL));
     if (node->rows)
         DBO_TRY(repeat_rows(rank, node, &item));
     return dbo_sim_enqueue(sim, entities[node->stream], &item);

@@ -245,10 +245,17 @@ static uint32_t sms_of(const dbo_sim *sim)
     return sim->options.hardware ? sim->options.hardware->sms : DBO_DEFAULT_SMS;
 }
 
-static uint32_t memory_mbps(const dbo_sim *sim)
+/* Without hardware nothing draws on memory, and what flies takes the whole NIC. */
+static dbo_fluid_demand resources_of(const dbo_sim *sim)
 {
     const dbo_hardware *hardware = sim->options.hardware;
-    return hardware ? (uint32_t)(hardware->hbm_gbps * 1000) : UINT32_MAX;
+    dbo_fluid_demand has = {{sms_of(sim), UINT32_MAX, 1, 1, 1, 1}};
+    if (!hardware)
+        return has;
+    has.of[SIM_HBM] = (uint32_t)(hardware->hbm_gbps * 1000);
+    has.of[SIM_NVLINK_OUT] = has.of[SIM_NVLINK_IN] = (uint32_t)(hardware->nvlink_gbps * 1000);
+    has.of[SIM_NIC_OUT] = has.of[SIM_NIC_IN] = (uint32_t)(hardware->nic_gbps * 1000);
+    return has;
 }
 
 static uint32_t device_total_sms(void *self)
@@ -407,9 +414,10 @@ static dbo_status init_ranks(dbo_sim *sim, uint32_t num_classes, dbo_error *err)
     sim->num_ranks = num_classes;
     for (uint32_t r = 0; r < o->num_ranks; r++)
         sim->class_of[r] = o->class_of ? o->class_of[r] : r;
-    const dbo_fluid_demand gpu = {{sms_of(sim), memory_mbps(sim)}};
+    const dbo_fluid_demand gpu = resources_of(sim);
     for (uint32_t r = 0; r < num_classes; r++) {
-        sim->ranks[r] = (sim_rank){.sim = sim, .id = r, .first_member = r};
+        sim->ranks[r] = (sim_rank){
+            .sim = sim, .id = r, .first_member = r, .idle_lane = SIM_NONE, .alone = SIM_NONE};
         dbo_fluid_init(&sim->ranks[r].gpu, gpu);
     }
     for (uint32_t r = o->num_ranks; r-- > 0;)

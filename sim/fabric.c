@@ -1,17 +1,18 @@
 /* fabric.c: see fabric.h for the two laws.
  *
  * The send and receive kernels of LL copy each row once in memory, read and written, at half of
- * the memory's rate: rows go one a warp. Their shares of the latency are those of a kernel that
- * posts all messages (send) and one that polls for flags (receive).
+ * the memory's rate: rows go one a warp. An empty transfer takes ll_alpha: the send kernel, until
+ * it has told all peers how many rows there are, the wire, and the receive kernel, until it has
+ * seen all flags.
  */
 #include "sim/fabric.h"
 
 #include "core/base/units.h"
 
-#define LL_SEND_ALPHA   0.3
-#define LL_RECV_ALPHA   0.2
-#define LL_FLIGHT_ALPHA 0.25 /* a flight is at least this part of alpha */
-#define LL_COPY_HBM     0.5
+#define LL_SEND_ALPHA 0.3
+#define LL_WIRE_ALPHA 0.5
+#define LL_RECV_ALPHA 0.2
+#define LL_COPY_HBM   0.5
 
 /* ---- routing ---- */
 
@@ -85,14 +86,42 @@ static layout lay_out(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_p
     return (layout){.nodes = nodes, .ranks = ep, .per_node = per_node};
 }
 
-/* Which of the two ports takes longer; with no bytes at all, none. */
-static void bind_port(dbo_port_load *load, double nic_gbps, double nvlink_gbps)
+/* bytes / ns in 1e6 B/s, and no more than the port has. */
+static uint32_t mbps(double bytes, int64_t ns, double port_gbps)
 {
-    double nic_ns = load->rdma_bytes / nic_gbps, nvlink_ns = load->nvlink_bytes / nvlink_gbps;
-    bool nic = nic_ns > nvlink_ns;
-    load->port = nic ? DBO_PORT_NIC : load->nvlink_bytes > 0 ? DBO_PORT_NVLINK : DBO_PORT_NONE;
-    load->port_bytes = nic ? load->rdma_bytes : load->nvlink_bytes;
-    load->port_gbps = nic ? nic_gbps : nvlink_gbps;
+    double asked = ns > 0 ? bytes / (double)ns : 0;
+    return (uint32_t)((asked < port_gbps ? asked : port_gbps) * 1000);
+}
+
+/* The bytes are set: their time at these rates, no less than least_ns, behind the latency. */
+static void time_flow(dbo_flow *flow, const dbo_hardware *hardware, double nvlink_gbps,
+                      double latency_ns, double least_ns)
+{
+    double nic_ns = flow->nic_bytes / hardware->nic_gbps;
+    double nvlink_ns = flow->nvlink_bytes / nvlink_gbps;
+    double port_ns = nic_ns > nvlink_ns ? nic_ns : nvlink_ns;
+    flow->port = nic_ns > nvlink_ns       ? DBO_PORT_NIC
+                 : flow->nvlink_bytes > 0 ? DBO_PORT_NVLINK
+                                          : DBO_PORT_NONE;
+    flow->ns = dbo_round_ns(latency_ns + (port_ns > least_ns ? port_ns : least_ns));
+    flow->nic_mbps = mbps(flow->nic_bytes, flow->ns, hardware->nic_gbps);
+    flow->nvlink_mbps = mbps(flow->nvlink_bytes, flow->ns, hardware->nvlink_gbps);
+}
+
+/* Tokens that the rank sends and receives rows of. */
+typedef struct token_flow {
+    double out, in;
+} token_flow;
+
+static token_flow tokens_of(const dbo_a2a_cost *cost, dbo_a2a_direction direction)
+{
+    double own = cost->tokens, mean = cost->mean_tokens > 0 ? cost->mean_tokens : own;
+    return direction == DBO_A2A_DISPATCH ? (token_flow){own, mean} : (token_flow){mean, own};
+}
+
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
 }
 
 /* ---- low latency ---- */
@@ -109,42 +138,38 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
                    const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_ll_time *out)
 {
     layout l = lay_out(hardware, ep, gpus_per_node);
-    double bytes = (double)cost->tokens * cost->topk * cost->bytes_per_token;
+    token_flow tokens = tokens_of(cost, direction);
+    double row = (double)cost->topk * cost->bytes_per_token;
+    double sent = tokens.out * row, received = tokens.in * row;
     uint32_t sms = hardware->ll_sms == 0 ? hardware->sms : hardware->ll_sms;
-    *out = (dbo_ll_time){.sms = sms, .bytes_out = (uint64_t)bytes, .bytes_in = (uint64_t)bytes};
-    out->load.rdma_bytes = bytes * (l.ranks - l.per_node) / l.ranks;
-    out->load.nvlink_bytes = bytes * (l.per_node - 1) / l.ranks;
-    bind_port(&out->load, hardware->nic_gbps, hardware->nvlink_gbps * hardware->ll_nvlink_fraction);
+    *out = (dbo_ll_time){
+        .sms = sms, .bytes_out = (uint64_t)(sent + 0.5), .bytes_in = (uint64_t)(received + 0.5)};
     if (cost->fixed_ns >= 0) {
-        out->flight_ns = cost->fixed_ns;
+        out->flight_ns = out->out.ns = out->in.ns = cost->fixed_ns;
         out->sms = 0;
-        out->load = (dbo_port_load){.latency_ns = (double)cost->fixed_ns};
         return;
     }
-    double alpha = hardware->ll_alpha_ns;
-    double transfer = out->load.port_bytes / out->load.port_gbps;
+    double remote = (l.ranks - l.per_node) / l.ranks, near = (l.per_node - 1) / l.ranks;
+    double nvlink_gbps = hardware->nvlink_gbps * hardware->ll_nvlink_fraction;
+    double alpha = hardware->ll_alpha_ns, issue_ns = alpha * LL_SEND_ALPHA;
+    double copied_ns = copy_ns(hardware, sent, sms);
+    out->out = (dbo_flow){.nic_bytes = sent * remote, .nvlink_bytes = sent * near};
+    out->in = (dbo_flow){.nic_bytes = received * remote, .nvlink_bytes = received * near};
+    time_flow(&out->out, hardware, nvlink_gbps, issue_ns, copied_ns);
+    time_flow(&out->in, hardware, nvlink_gbps, issue_ns, 0);
     /* A combine's receive also sums topk rows into one: it reads all and writes a topk-th. */
-    double received = direction == DBO_A2A_COMBINE ? bytes * (1 + 1.0 / cost->topk) / 2 : bytes;
-    if (cost->topk == 0)
-        received = 0;
-    double send = alpha * LL_SEND_ALPHA + copy_ns(hardware, bytes, sms);
-    double recv = alpha * LL_RECV_ALPHA + copy_ns(hardware, received, sms);
-    double flight = alpha + transfer - send - recv;
-    if (flight < alpha * LL_FLIGHT_ALPHA)
-        flight = alpha * LL_FLIGHT_ALPHA;
-    out->send_ns = dbo_round_ns(send);
-    out->recv_ns = dbo_round_ns(recv);
-    out->flight_ns = dbo_round_ns(flight);
-    /* The bytes take what of the flight the port needs, the latency the rest. */
-    if (transfer > flight)
-        out->load.port_bytes = flight * out->load.port_gbps;
-    out->load.latency_ns = flight - out->load.port_bytes / out->load.port_gbps;
+    double copies = direction == DBO_A2A_COMBINE && cost->topk > 0 ? (1 + 1.0 / cost->topk) / 2 : 1;
+    out->send_ns = dbo_round_ns(issue_ns + copied_ns);
+    out->wire_ns = dbo_round_ns(alpha * LL_WIRE_ALPHA);
+    out->recv_ns = dbo_round_ns(alpha * LL_RECV_ALPHA + copy_ns(hardware, received * copies, sms));
+    out->flight_ns = later(later(out->out.ns, out->in.ns), out->send_ns) + out->wire_ns;
 }
 
 /* ---- high throughput ---- */
 
 void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
-                   const dbo_a2a_cost *cost, uint32_t comm_sms, dbo_ht_time *out)
+                   const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t comm_sms,
+                   dbo_ht_time *out)
 {
     layout l = lay_out(hardware, ep, gpus_per_node);
     uint32_t sms = comm_sms == 0 ? hardware->comm_sms : comm_sms;
@@ -153,24 +178,32 @@ void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     *out = (dbo_ht_time){.sms = hardware->comm_needs_sms ? sms : 0};
     if (cost->fixed_ns >= 0) {
         *out = (dbo_ht_time){.ns = cost->fixed_ns};
-        out->load.latency_ns = (double)cost->fixed_ns;
+        out->out.ns = out->in.ns = cost->fixed_ns;
         return;
     }
     bool one_node = l.nodes < 2;
-    double row = (double)cost->tokens * cost->bytes_per_token;
+    token_flow tokens = tokens_of(cost, direction);
+    double sent = tokens.out * cost->bytes_per_token, received = tokens.in * cost->bytes_per_token;
     double nodes = one_node ? 1 : dbo_expected_blocks(cost, (uint32_t)l.nodes, (uint32_t)l.nodes);
     double ranks = dbo_expected_blocks(cost, (uint32_t)l.ranks, (uint32_t)l.nodes);
-    out->load.rdma_bytes = one_node ? 0 : row * nodes * (l.nodes - 1) / l.nodes;
-    out->load.nvlink_bytes = row * ranks;
+    double crossing = one_node ? 0 : nodes * (l.nodes - 1) / l.nodes;
+    /* What crosses nodes is handed on over NVLink by the GPU that it comes to, the other's rows. */
+    double own = ranks / l.nodes, handed = ranks - own;
+    bool dispatches = direction == DBO_A2A_DISPATCH;
+    double passed = dispatches ? received : sent;
+    out->out =
+        (dbo_flow){.nic_bytes = sent * crossing, .nvlink_bytes = sent * own + passed * handed};
+    out->in = (dbo_flow){.nic_bytes = received * crossing,
+                         .nvlink_bytes = received * own + passed * handed};
     double nvlink = hardware->nvlink_gbps * (one_node ? 1 : hardware->ht_forward_fraction);
     double by_sms = sms * hardware->comm_sm_gbps * (one_node ? 1 : 0.5);
     if (hardware->comm_needs_sms && by_sms < nvlink)
         nvlink = by_sms;
-    bind_port(&out->load, hardware->nic_gbps, nvlink);
-    out->load.latency_ns = hardware->ht_alpha_ns;
-    out->ns = dbo_round_ns(hardware->ht_alpha_ns + out->load.port_bytes / out->load.port_gbps);
+    time_flow(&out->out, hardware, nvlink, hardware->ht_alpha_ns, 0);
+    time_flow(&out->in, hardware, nvlink, hardware->ht_alpha_ns, 0);
+    out->ns = later(out->out.ns, out->in.ns);
     out->counts_ns = dbo_round_ns(hardware->ht_counts_ns);
     if (out->counts_ns > out->ns)
         out->counts_ns = out->ns;
-    out->bytes = (uint64_t)(out->load.rdma_bytes + out->load.nvlink_bytes);
+    out->bytes = (uint64_t)(out->out.nic_bytes + out->out.nvlink_bytes);
 }

@@ -36,7 +36,7 @@ void dbo_hardware_init(dbo_hardware *hardware)
         .kernel_ns = 2500,
         .nic_gbps = 45,
         .gpus_per_domain = 8,
-        .ll_alpha_ns = 28000,
+        .ll_alpha_ns = 20000,
         .ll_nvlink_fraction = 0.92,
         .ht_alpha_ns = 30000,
         .ht_counts_ns = 20000,

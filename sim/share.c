@@ -1,10 +1,20 @@
 /* share.c: heads of streams as jobs of their GPU. */
+#include "sim/meet_impl.h"
 #include "sim/share_impl.h"
 #include "sim/world_impl.h"
 
-static dbo_fluid_demand demand_of(const sim_item *item)
+/* Who waits for peers (endless) holds SMs and moves nothing. */
+static dbo_fluid_demand demand_of(dbo_sim *sim, sim_stream *s, int64_t ns)
 {
-    return (dbo_fluid_demand){{item->sms, item->kind == SIM_OP ? item->hbm_mbps : 0}};
+    if (s->number == DBO_NETWORK_STREAM)
+        return dbo_sim_ports_of(sim, s);
+    const sim_item *item = sim_head(s);
+    dbo_fluid_demand demand = {{0}};
+    if (item->flows && ns != DBO_FLUID_ENDLESS)
+        demand = dbo_sim_ports_of(sim, s);
+    demand.of[SIM_SMS] = item->sms;
+    demand.of[SIM_HBM] = item->kind == SIM_OP ? item->hbm_mbps : 0;
+    return demand;
 }
 
 /* Rates have changed: each head ends at another time. */
@@ -24,12 +34,12 @@ static void schedule_ends(dbo_sim *sim, const dbo_fluid *gpu)
     }
 }
 
-void dbo_sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
+static void begin(dbo_sim *sim, uint32_t stream, int64_t ns)
 {
     sim_stream *s = &sim->streams[stream];
     dbo_fluid *gpu = &sim->ranks[s->rank].gpu;
-    if (!dbo_fluid_begin(gpu, sim->now_ns, stream, demand_of(sim_head(s)), ns)) {
-        dbo_sim_fail(sim, DBO_LIMIT, "more than %d kernels run on rank %u at once",
+    if (!dbo_fluid_begin(gpu, sim->now_ns, stream, demand_of(sim, s, ns), ns)) {
+        dbo_sim_fail(sim, DBO_LIMIT, "more than %d kernels and flows run on rank %u at once",
                      DBO_FLUID_MAX_JOBS, s->rank);
         return;
     }
@@ -38,11 +48,47 @@ void dbo_sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
     schedule_ends(sim, gpu);
 }
 
-void dbo_sim_share_end(dbo_sim *sim, uint32_t stream)
+static void end(dbo_sim *sim, uint32_t stream)
 {
     sim_stream *s = &sim->streams[stream];
     dbo_fluid *gpu = &sim->ranks[s->rank].gpu;
     dbo_fluid_end(gpu, sim->now_ns, stream);
     s->shares = false;
     schedule_ends(sim, gpu);
+}
+
+/* A flow that has the ports to itself goes at full speed, and is no job until another comes. */
+static void end_solitude(dbo_sim *sim, sim_rank *rank)
+{
+    uint32_t lane = rank->alone;
+    rank->alone = SIM_NONE;
+    if (lane != SIM_NONE)
+        begin(sim, lane, sim->streams[lane].due - sim->now_ns);
+}
+
+void dbo_sim_share_begin(dbo_sim *sim, uint32_t stream, int64_t ns)
+{
+    sim_stream *s = &sim->streams[stream];
+    sim_rank *rank = &sim->ranks[s->rank];
+    bool lane = s->number == DBO_NETWORK_STREAM;
+    if (sim->options.transport == DBO_SIM_LL && lane && rank->num_flows++ == 0) {
+        rank->alone = stream;
+        s->due = sim->now_ns + ns;
+        dbo_sim_schedule(sim, s->due, stream);
+        return;
+    }
+    if (lane)
+        end_solitude(sim, rank);
+    begin(sim, stream, ns);
+}
+
+void dbo_sim_share_end(dbo_sim *sim, uint32_t stream)
+{
+    const sim_stream *s = &sim->streams[stream];
+    sim_rank *rank = &sim->ranks[s->rank];
+    rank->num_flows -= s->number == DBO_NETWORK_STREAM && sim->options.transport == DBO_SIM_LL;
+    if (rank->alone == stream)
+        rank->alone = SIM_NONE;
+    else
+        end(sim, stream);
 }

@@ -145,6 +145,8 @@ static inline void end_head(dbo_sim *sim, sim_stream *s, int64_t start_ns, int64
     dbo_sim_push_span(sim, head, part_of_kind[head->kind], s->number, start_ns, end_ns);
     if (head->kind == SIM_MEET || head->kind == SIM_RECV)
         dbo_sim_meet_leave(sim, head);
+    else if (head->kind == SIM_SEND)
+        dbo_sim_send_end(sim, head, s->rank, end_ns);
     resolve(sim, s, head, end_ns);
 }
 
@@ -217,9 +219,10 @@ static void advance(dbo_sim *sim, uint32_t index)
         int64_t at = head->not_before > s->end_ns ? head->not_before : s->end_ns;
         if (head->kind == SIM_OP && !sim_needs_event(head))
             end_head(sim, s, at, at + head->ns);
-        else if (head->kind != SIM_WAIT)
+        else if (head->kind != SIM_WAIT) {
             begin_head(sim, index, head, at);
-        else if (head->ready_ns == SIM_UNKNOWN)
+            s = &sim->streams[index]; /* a new lane may have moved them all */
+        } else if (head->ready_ns == SIM_UNKNOWN)
             s->state = SIM_BLOCKED;
         else
             resolve(sim, s, head, head->ready_ns > at ? head->ready_ns : at);
@@ -254,29 +257,46 @@ static void settle(dbo_sim *sim)
     sim->settling = false;
 }
 
+void dbo_sim_end_now(dbo_sim *sim, uint32_t index)
+{
+    sim_stream *s = &sim->streams[index];
+    sim_item *head = sim_head(s);
+    if (s->shares)
+        dbo_sim_share_end(sim, index);
+    if (head->kind == SIM_OP && head->numeric)
+        dbo_sim_numeric_publish(head->numeric);
+    if (head->moves)
+        dbo_sim_meet_deliver(sim, head, s->rank);
+    end_head(sim, s, s->started, sim->now_ns);
+    dbo_sim_look_at(sim, index);
+}
+
+/* The head was to start now. */
+static void start_now(dbo_sim *sim, uint32_t index)
+{
+    sim_stream *s = &sim->streams[index];
+    const sim_item *head = sim_head(s);
+    s->state = SIM_READY;
+    if (s->met)
+        run_by_events(sim, index, sim->now_ns, head->ns);
+    else
+        begin_head(sim, index, head, sim->now_ns);
+    if (sim->streams[index].state == SIM_READY) /* a new lane may have moved them all */
+        dbo_sim_look_at(sim, index);
+}
+
 void dbo_sim_stream_event(dbo_sim *sim, uint32_t index)
 {
     sim_stream *s = &sim->streams[index];
     s->due = -1;
-    sim_item *head = sim_head(s);
-    if (s->state == SIM_RUNNING) {
-        if (s->shares)
-            dbo_sim_share_end(sim, index);
-        if (head->kind == SIM_OP && head->numeric)
-            dbo_sim_numeric_publish(head->numeric);
-        if (head->moves)
-            dbo_sim_meet_deliver(sim, head, s->rank);
-        end_head(sim, s, s->started, sim->now_ns);
-        dbo_sim_look_at(sim, index);
-    } else if (s->state == SIM_STARTING) {
-        s->state = SIM_READY;
-        if (s->met)
-            run_by_events(sim, index, sim->now_ns, head->ns);
-        else
-            begin_head(sim, index, head, sim->now_ns);
-        if (s->state == SIM_READY)
-            dbo_sim_look_at(sim, index);
-    }
+    if (s->number == DBO_NETWORK_STREAM)
+        dbo_sim_flow_end(sim, index);
+    else if (s->state == SIM_STARTING)
+        start_now(sim, index);
+    else if (s->state == SIM_RUNNING && sim_head(s)->kind == SIM_MEET && sim_head(s)->flows)
+        dbo_sim_meet_left(sim, index);
+    else if (s->state == SIM_RUNNING)
+        dbo_sim_end_now(sim, index);
     settle(sim);
 }
 

@@ -31,13 +31,14 @@ typedef enum sim_item_kind {
     SIM_OP,   /* a kernel */
     SIM_WAIT, /* until stream `peer` has done `count` items */
     SIM_MEET, /* HT: a transfer, a rendezvous of all ranks */
-    SIM_SEND, /* LL: the sending kernel; bytes leave from its start */
+    SIM_SEND, /* LL: the sending kernel; bytes leave from its start on, in a flow */
     SIM_RECV  /* LL: waits for the flight, then the receiving kernel */
 } sim_item_kind;
 
 typedef struct sim_item {
     uint8_t kind;
-    uint8_t slot : 6;  /* transfers: the communicator */
+    uint8_t slot : 5;  /* transfers: the communicator */
+    uint8_t flows : 1; /* SIM_MEET: asks for ports */
     uint8_t moves : 1; /* transfers: rows, delivered at its end */
     uint8_t node : 1;  /* of a graph: takes no room in the launch queue */
     uint16_t sms;      /* with hbm_mbps: 0 both: takes no part in sharing */
@@ -86,6 +87,9 @@ typedef struct sim_stream {
     bool queued;   /* in the world's list of streams to look at */
     bool met;      /* the head has met, or comes to no meet: at `due` it runs */
     bool shares;   /* is among the running of its GPU */
+    bool flows_in; /* a lane: its flow comes in */
+    uint8_t slot;  /* ... and is of this communicator's transfer: */
+    uint32_t sequence;
     uint64_t issued, resolved;
     int64_t end_ns;   /* of the last resolved item */
     int64_t floor_ns; /* the next item starts no earlier: waits that were known at issue */
@@ -93,7 +97,7 @@ typedef struct sim_stream {
     uint64_t first_count;           /* of the first one; UINT64_MAX: there is none */
     uint64_t host_count;            /* the rank's host waits for so many items; 0: it does not */
     int64_t due, started;
-    uint32_t next_member; /* of the meet that the head waits in */
+    uint32_t next_member; /* of the meet that the head waits in; of the rank's idle lanes */
     uint64_t oldest;      /* the launch queue begins with this item; those before it are over */
     int64_t room;         /* launches that it takes without asking */
 } sim_stream;
@@ -126,6 +130,8 @@ void dbo_sim_stream_event(dbo_sim *sim, uint32_t stream);
 void dbo_sim_look_at(dbo_sim *sim, uint32_t stream); /* its head may be able to go on */
 /* The head's work of `ns` begins at start_ns; true: and its end is known already. */
 bool dbo_sim_run_head(dbo_sim *sim, uint32_t stream, int64_t start_ns, int64_t ns);
+/* Its head's work is over: it ends now, and the stream can go on. */
+void dbo_sim_end_now(dbo_sim *sim, uint32_t stream);
 void dbo_sim_push_span(dbo_sim *sim, const sim_item *item, dbo_span_part part, uint32_t number,
                        int64_t start_ns, int64_t end_ns);
 static inline sim_item *sim_head(sim_stream *s)
@@ -134,14 +140,14 @@ static inline sim_item *sim_head(sim_stream *s)
 }
 static inline bool sim_shares(const sim_item *item)
 {
-    return item->sms != 0 || (item->kind == SIM_OP && item->hbm_mbps != 0);
+    return item->sms != 0 || item->flows || (item->kind == SIM_OP && item->hbm_mbps != 0);
 }
 /* Must it start at its moment, not ahead of it? */
 static inline bool sim_needs_event(const sim_item *item)
 {
     if (item->kind == SIM_OP)
         return item->sms != 0 || item->hbm_mbps != 0 || item->numeric != NULL;
-    return item->sms != 0 || item->moves;
+    return item->sms != 0 || item->flows || item->moves;
 }
 
 #endif

@@ -3,7 +3,7 @@
  *     world     ranks, the event loop
  *     stream    FIFO streams: issue, start, completion, waits
  *     share     kernels that run on one GPU at a time share it
- *     meet      all-to-alls
+ *     meet      all-to-alls; post is the host's side of them
  *     exchange  the host's collective
  *     capture   graphs
  *     numeric   memory, and ops that compute
@@ -72,8 +72,10 @@ struct sim_rank {
     uint32_t compute_sms, comm_sms;
     DBO_VEC(uint32_t) streams; /* device stream number -> entity */
     DBO_VEC(sim_event) events;
-    dbo_fluid gpu; /* SMs and MB/s of memory; jobs are streams whose head works */
-    int64_t port_free_ns;
+    dbo_fluid gpu; /* SMs, MB/s of memory and ports; jobs are streams whose head works, lanes */
+    uint32_t idle_lane; /* the first, chained by next_member; SIM_NONE */
+    uint32_t num_flows; /* LL: under way */
+    uint32_t alone;     /* ... of which this one has the ports to itself, and is no job */
     uint32_t posted[SIM_MAX_SLOTS];
     sim_capture *capture; /* in progress, or NULL */
     uint32_t num_captures;
@@ -97,6 +99,7 @@ struct dbo_sim {
     uint32_t num_ranks; /* simulated */
     uint32_t num_ended, num_arrived;
     sim_comm comms[SIM_MAX_SLOTS];
+    sim_spare *spares; /* (num_ranks) transfers each */
     dbo_context *world;
     dbo_fiber_pool *pool;
     dbo_sim_main main;
@@ -125,6 +128,16 @@ dbo_status dbo_sim_fail(dbo_sim *sim, dbo_status status, const char *format, ...
 /* Keeps the sentence of a refused call for device.status. */
 dbo_status dbo_sim_refuse(sim_rank *rank, dbo_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+static inline bool sim_meet_is_live(const sim_comm *comm, uint32_t sequence)
+{
+    return sequence - comm->oldest < comm->newest - comm->oldest;
+}
+static inline sim_meet *sim_meet_at(dbo_sim *sim, uint32_t slot, uint32_t sequence)
+{
+    sim_comm *comm = &sim->comms[slot];
+    return &comm->meets[sequence & comm->mask];
+}
 
 /* Counts calls; now and then asks whether to go on: DBO_ABORTED once the world has failed. */
 dbo_status dbo_sim_poll_now(dbo_sim *sim);

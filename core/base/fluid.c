@@ -4,15 +4,27 @@
 
 #define RESOURCES DBO_FLUID_RESOURCES
 
-static void set_rates(dbo_fluid *fluid)
+/* Adds to what is asked for, and says whether all of it is there. */
+static bool ask(dbo_fluid *fluid, const dbo_fluid_demand *more, const dbo_fluid_demand *less)
+{
+    bool crowded = false;
+    for (uint32_t k = 0; k < RESOURCES; k++) {
+        fluid->asked[k] += (uint64_t)more->of[k] - less->of[k];
+        crowded |= fluid->asked[k] > fluid->capacity.of[k];
+    }
+    return !crowded;
+}
+
+/* Progressive filling. */
+static void fill(dbo_fluid *fluid)
 {
     uint64_t growing[RESOURCES]; /* asked for by those who grow */
     uint64_t left[RESOURCES], rates[RESOURCES];
     bool stopped[DBO_FLUID_MAX_JOBS] = {false};
     uint32_t num_growing = fluid->count;
     for (uint32_t k = 0; k < RESOURCES; k++) {
-        growing[k] = fluid->asked.of[k];
-        left[k] = fluid->capacity.of[k] << DBO_FLUID_RATE_BITS;
+        growing[k] = fluid->asked[k];
+        left[k] = (uint64_t)fluid->capacity.of[k] << DBO_FLUID_RATE_BITS;
     }
     while (num_growing > 0) {
         uint64_t rate = DBO_FLUID_FULL;
@@ -36,12 +48,23 @@ static void set_rates(dbo_fluid *fluid)
             stopped[i] = true;
             num_growing--;
             for (uint32_t k = 0; k < RESOURCES; k++) {
-                uint64_t used = job->demand.of[k] * job->rate;
+                uint64_t used = (uint64_t)job->demand.of[k] * job->rate;
                 growing[k] -= job->demand.of[k];
                 left[k] -= used < left[k] ? used : left[k];
             }
         }
     }
+}
+
+static void set_rates(dbo_fluid *fluid, bool all_fit)
+{
+    bool was_crowded = fluid->crowded;
+    fluid->crowded = !all_fit;
+    if (!all_fit)
+        fill(fluid);
+    else if (was_crowded)
+        for (uint32_t i = 0; i < fluid->count; i++)
+            fluid->jobs[i].rate = DBO_FLUID_FULL;
 }
 
 static void advance(dbo_fluid *fluid, int64_t now_ns)
@@ -71,6 +94,8 @@ void dbo_fluid_init(dbo_fluid *fluid, dbo_fluid_demand capacity)
     *fluid = (dbo_fluid){.capacity = capacity};
 }
 
+static const dbo_fluid_demand nothing;
+
 bool dbo_fluid_begin(dbo_fluid *fluid, int64_t now_ns, uint32_t who, dbo_fluid_demand demand,
                      int64_t work_ns)
 {
@@ -79,14 +104,14 @@ bool dbo_fluid_begin(dbo_fluid *fluid, int64_t now_ns, uint32_t who, dbo_fluid_d
         return false;
     advance(fluid, now_ns);
     dbo_fluid_job *job = &fluid->jobs[i];
-    for (uint32_t k = 0; k < RESOURCES; k++)
-        fluid->asked.of[k] += demand.of[k] - (i < fluid->count ? job->demand.of[k] : 0);
+    bool all_fit = ask(fluid, &demand, i < fluid->count ? &job->demand : &nothing);
     fluid->count += i == fluid->count;
     job->who = who;
+    job->rate = DBO_FLUID_FULL;
     job->demand = demand;
     job->left =
         work_ns == DBO_FLUID_ENDLESS ? UINT64_MAX : (uint64_t)work_ns << DBO_FLUID_RATE_BITS;
-    set_rates(fluid);
+    set_rates(fluid, all_fit);
     return true;
 }
 
@@ -96,9 +121,8 @@ void dbo_fluid_end(dbo_fluid *fluid, int64_t now_ns, uint32_t who)
     if (i == fluid->count)
         return;
     advance(fluid, now_ns);
-    for (uint32_t k = 0; k < RESOURCES; k++)
-        fluid->asked.of[k] -= fluid->jobs[i].demand.of[k];
+    bool all_fit = ask(fluid, &nothing, &fluid->jobs[i].demand);
     for (fluid->count--; i < fluid->count; i++)
         fluid->jobs[i] = fluid->jobs[i + 1];
-    set_rates(fluid);
+    set_rates(fluid, all_fit);
 }

@@ -22,14 +22,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DBO_FLUID_RESOURCES 2
-#define DBO_FLUID_MAX_JOBS  16
+#define DBO_FLUID_RESOURCES 6
+#define DBO_FLUID_MAX_JOBS  32
 #define DBO_FLUID_RATE_BITS 16
 #define DBO_FLUID_FULL      (1u << DBO_FLUID_RATE_BITS) /* the rate of a job alone */
 #define DBO_FLUID_ENDLESS   INT64_MAX /* work: it holds what it asks for until somebody ends it */
 
 typedef struct dbo_fluid_demand {
-    uint64_t of[DBO_FLUID_RESOURCES]; /* below 2^32 each */
+    uint32_t of[DBO_FLUID_RESOURCES];
 } dbo_fluid_demand;
 
 typedef struct dbo_fluid_job {
@@ -40,9 +40,11 @@ typedef struct dbo_fluid_job {
 } dbo_fluid_job;
 
 typedef struct dbo_fluid {
-    dbo_fluid_demand capacity, asked; /* asked: by all jobs together */
-    int64_t now_ns;                   /* of the last change */
+    dbo_fluid_demand capacity;
     uint32_t count;
+    uint64_t asked[DBO_FLUID_RESOURCES];    /* by all jobs together */
+    bool crowded;                           /* more than there is is asked of some resource */
+    int64_t now_ns;                         /* of the last change */
     dbo_fluid_job jobs[DBO_FLUID_MAX_JOBS]; /* in the order of their beginning */
 } dbo_fluid;
 

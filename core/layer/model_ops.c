@@ -407,11 +407,16 @@ static void ht_bookkeeping(layer_build *b)
     add_stream(b, DBO_KIND_COPY, tokens * model->hidden * 2 * b->act);
 }
 
-static void transfers(layer_build *b)
+/* What the ranks of a TP group share out among themselves of their tokens, each dispatches. */
+static void transfers(layer_build *b, uint64_t group_tokens)
 {
     const dbo_model_spec *model = b->model;
+    const dbo_layer_shape *shape = b->shape;
+    uint32_t tokens = (uint32_t)ceil_div(shape->tokens, shape->tp_size);
+    bool alike = group_tokens == (uint64_t)shape->tokens * (shape->ep_size / shape->tp_size);
     dbo_a2a_cost cost = {.fixed_ns = -1,
-                         .tokens = (uint32_t)ceil_div(b->shape->tokens, b->shape->tp_size),
+                         .tokens = tokens,
+                         .mean_tokens = alike ? tokens : (double)group_tokens / shape->ep_size,
                          .topk = model->topk,
                          .topk_groups = model->topk_groups,
                          .num_groups = model->num_groups,
@@ -434,7 +439,7 @@ static void experts(layer_build *b)
     double shared = (double)b->model->num_shared * b->model->moe_inter / shape->tp_size;
     if (b->model->num_shared != 0)
         add_mlp(b, DBO_KIND_SHARED, shared);
-    transfers(b);
+    transfers(b, group);
     b->routed_rows = routed_rows(b, group);
     b->routed_tokens = routed_tokens(b, group);
     b->costs->kernels[DBO_KIND_DISPATCH] = b->costs->kernels[DBO_KIND_COMBINE] = 1;

@@ -160,6 +160,7 @@ typedef struct dbo_a2a_cost {
     uint32_t num_groups;      /* groups of experts; 0: one a node */
     uint32_t num_experts;     /* routed, all ranks together */
     uint32_t bytes_per_token; /* payload of one copy of one token, scales included */
+    double mean_tokens;       /* of all ranks of the transfer, a rank; 0: all have `tokens` */
 } dbo_a2a_cost;
 
 /* ---- buffers: visited only when checking or in numeric mode ---- */

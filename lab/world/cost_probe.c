@@ -56,11 +56,11 @@ static dbo_status post(dbo_tap *tap, dbo_tap_call *call)
         dbo_ll_time time;
         dbo_fabric_ll(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
                       args->direction, &time);
-        probe->sums.comm_ns += time.send_ns + time.flight_ns + time.recv_ns;
+        probe->sums.comm_ns += time.flight_ns + time.recv_ns;
     } else {
         dbo_ht_time time;
         dbo_fabric_ht(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
-                      probe->comm_sms, &time);
+                      args->direction, probe->comm_sms, &time);
         probe->sums.comm_ns += time.ns;
     }
     return DBO_OK;

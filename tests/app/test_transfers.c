@@ -37,11 +37,32 @@ static void a_step_ends_with_its_work(void **state)
     expect_fine("step-end");
 }
 
+static void times_are_those_published(void **state)
+{
+    (void)state;
+    expect_fine("ll-published");
+}
+
+static void transfers_of_a_rank_share_its_ports(void **state)
+{
+    (void)state;
+    expect_fine("two-links");
+}
+
+static void uneven_ranks_receive_alike(void **state)
+{
+    (void)state;
+    expect_fine("uneven");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hook_runs_where_the_post_was),
         cmocka_unit_test(a_step_ends_with_its_work),
+        cmocka_unit_test(times_are_those_published),
+        cmocka_unit_test(transfers_of_a_rank_share_its_ports),
+        cmocka_unit_test(uneven_ranks_receive_alike),
     };
     return cmocka_run_group_tests_name("transfers", tests, make_folder, remove_folder);
 }

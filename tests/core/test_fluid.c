@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #define FULL     DBO_FLUID_FULL
-#define OF(a, b) ((dbo_fluid_demand){{(a), (b)}})
+#define OF(a, b) ((dbo_fluid_demand){{(uint32_t)(a), (uint32_t)(b)}})
 
 static void rates_by_hand(void **state)
 {
@@ -130,10 +130,10 @@ static void check_rates(const dbo_fluid *fluid)
     for (uint32_t k = 0; k < DBO_FLUID_RESOURCES; k++) {
         uint64_t used = 0, floor = 0; /* a rate of 1 may be more than there is */
         for (uint32_t i = 0; i < fluid->count; i++) {
-            used += fluid->jobs[i].demand.of[k] * fluid->jobs[i].rate;
+            used += (uint64_t)fluid->jobs[i].demand.of[k] * fluid->jobs[i].rate;
             floor += fluid->jobs[i].rate == 1 ? fluid->jobs[i].demand.of[k] : 0;
         }
-        assert_true(used <= fluid->capacity.of[k] * FULL + floor);
+        assert_true(used <= (uint64_t)fluid->capacity.of[k] * FULL + floor);
     }
     /* Max-min: who is slowed uses a resource that is full, but for what rounding leaves, and nobody
      * who uses it is faster. */
@@ -149,7 +149,7 @@ static void check_rates(const dbo_fluid *fluid)
                     demand > 0 && fluid->jobs[j].rate > fastest ? fluid->jobs[j].rate : fastest;
             }
             bound = fluid->jobs[i].demand.of[k] > 0 && fastest == fluid->jobs[i].rate &&
-                    used + asked >= fluid->capacity.of[k] * FULL;
+                    used + asked >= (uint64_t)fluid->capacity.of[k] * FULL;
         }
         assert_true(bound);
     }

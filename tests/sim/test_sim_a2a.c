@@ -121,7 +121,7 @@ static void the_host_waits_without_giving_its_turn(void **state)
                                 .topk = 8,
                                 .num_experts = 256,
                                 .bytes_per_token = 7168}};
-        dbo_fabric_ht(&hardware, ranks, 8, &c.cost, 20, &time);
+        dbo_fabric_ht(&hardware, ranks, 8, &c.cost, DBO_A2A_DISPATCH, 20, &time);
         assert_true(time.counts_ns < time.ns);
         sim_world_open(&w, (dbo_sim_options){.num_ranks = ranks,
                                              .hardware = &hardware,
@@ -182,8 +182,8 @@ static void ll_flies_and_waits(void **state)
     }
 }
 
-/* Two flights share the port of their rank: the second one's bytes leave after the first's. The
- * order is that of time, though the later send was issued first. */
+/* Two flights share the port of their rank: each has half of it while both are under way. The later
+ * send was issued first. */
 static dbo_status ll_two_streams(sim_world *w, uint32_t rank, dbo_error *err)
 {
     const dbo_seam *seam = &w->seams[rank];
@@ -199,15 +199,18 @@ static dbo_status ll_two_streams(sim_world *w, uint32_t rank, dbo_error *err)
     return sim_finish_on(seam, x, a);
 }
 
-static void ports_are_taken_in_turn(void **state)
+static void flights_share_a_port(void **state)
 {
     (void)state;
     sim_world w;
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 3, .transport = DBO_SIM_LL});
     sim_world_must_run(&w, ll_two_streams, NULL);
     for (uint32_t r = 0; r < 3; r++) {
-        EXPECT_SPAN(&w, r, 1, DBO_SPAN_RECV, 0, 100, 100);
+        /* z, of 40, at half speed; y has 60 left then */
+        EXPECT_SPAN(&w, r, 1, DBO_SPAN_RECV, 0, 140, 140);
         EXPECT_SPAN(&w, r, 1, DBO_SPAN_RECV, 1, 140, 140);
+        EXPECT_SPAN(&w, r, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 0, 0, 80);
+        EXPECT_SPAN(&w, r, DBO_NETWORK_STREAM, DBO_SPAN_FLIGHT, 1, 0, 140);
         EXPECT_SPAN(&w, r, 0, DBO_SPAN_SEND, 0, 500, 500);
         EXPECT_SPAN(&w, r, 0, DBO_SPAN_RECV, 0, 600, 600);
     }
@@ -452,7 +455,7 @@ int main(void)
         cmocka_unit_test(ht_meets_and_waits),
         cmocka_unit_test(the_host_waits_without_giving_its_turn),
         cmocka_unit_test(ll_flies_and_waits),
-        cmocka_unit_test(ports_are_taken_in_turn),
+        cmocka_unit_test(flights_share_a_port),
         cmocka_unit_test(ll_has_three_phases),
         cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(posts_must_match),

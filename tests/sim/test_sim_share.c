@@ -323,17 +323,18 @@ static dbo_status one_too_many(sim_world *w, uint32_t rank, dbo_error *err)
 {
     const dbo_seam *seam = &w->seams[rank];
     (void)err;
-    for (uint32_t i = 0; i < 17; i++)
+    for (uint32_t i = 0; i < 33; i++)
         DBO_TRY(sim_launch(seam, sim_new_stream(seam), i, 10, 1));
     return DBO_OK;
 }
 
-static void a_gpu_runs_sixteen(void **state)
+static void a_gpu_runs_so_many(void **state)
 {
     (void)state;
     sim_world w;
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 2});
-    sim_world_must_fail(&w, one_too_many, NULL, DBO_LIMIT, "more than 16 kernels run on rank 0");
+    sim_world_must_fail(&w, one_too_many, NULL, DBO_LIMIT,
+                        "more than 32 kernels and flows run on rank 0");
     sim_world_close(&w);
 }
 
@@ -344,7 +345,7 @@ int main(void)
         cmocka_unit_test(bandwidth_is_shared_max_min),
         cmocka_unit_test(a_waiting_transfer_holds_its_sms),
         cmocka_unit_test(random_kernels_follow_the_law),
-        cmocka_unit_test(a_gpu_runs_sixteen),
+        cmocka_unit_test(a_gpu_runs_so_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,7 @@ static void shrink_transfer(const dbo_perf_machine *machine, double share, dbo_c
     if (is->fixed_ns >= 0)
         return;
     would.tokens = (uint32_t)(is->tokens * share + 0.5);
+    would.mean_tokens = is->mean_tokens == is->tokens ? would.tokens : is->mean_tokens * share;
     if (machine) {
         machine->transfer(machine->self, is, direction, &now);
         machine->transfer(machine->self, &would, direction, &then);
