@@ -83,10 +83,10 @@ static int load_script(lua_State *L)
         dbo_lua_raise(L, &err);
     }
     add_depth(L, 1);
-    int lua_status = lua_pcall(L, 0, 1, 0);
+    int lua_status = dbo_sandbox_pcall(L, 0, 1);
     add_depth(L, -1);
     if (lua_status != LUA_OK)
-        lua_error(L);
+        dbo_sandbox_raise_again(L);
     if (!luaL_testudata(L, -1, DBO_LUA_EXPERIMENT))
         dbo_lua_fail(L, DBO_INVALID, "It must end with: return dbo.experiment { ... }",
                      "%s returns %s, not an experiment", path,
@@ -166,8 +166,7 @@ static int run_experiment(lua_State *L)
     dbo_sandbox_pause(dbo_sandbox_of(L), true);
     dbo_status status = simulate(L, experiment, &options, outcome, &err);
     dbo_sandbox_pause(dbo_sandbox_of(L), false);
-    if (status == DBO_CANCELLED) /* the script, too, however it was called */
-        dbo_sandbox_look(L);
+    dbo_sandbox_check(L); /* an interruption is the script's, too, however it was called */
     dbo_lua_check(L, status, &err);
     print_warnings(L, &outcome->result);
     dbo_lua_push_result(L, outcome);

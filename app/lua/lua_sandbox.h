@@ -1,11 +1,12 @@
 /* lua_sandbox.h: a Lua 5.4 state in which a script that somebody sent can be run.
  *
  * A script can compute and call `dbo`; it cannot reach files, processes or the C side: only text
- * chunks are loaded (no bytecode), globals are a white list, `require` knows the name "dbo" alone,
- * memory is capped by the allocator, instructions by a hook, the length of what string.rep builds
- * by a check, and the CPU time of everything, also inside Lua's C functions, by a watch
- * (lua_watch.c). A script that goes over a limit ends with a sentence; one that is out of
- * instructions or time or cancelled ends even if it catches errors. Tables have no finalizers.
+ * chunks are loaded (no bytecode), globals are a white list, `require` knows the name "dbo" alone.
+ * One budget holds what Lua allocates for it and what the C side keeps for its objects; a hook
+ * counts instructions, a check bounds what string.rep builds, and a watch (lua_watch.c) the CPU
+ * time of everything, also of the parser and inside Lua's C functions. A script that goes over a
+ * limit ends with a sentence; all but those about memory and strings it cannot catch. Tables have
+ * no finalizers.
  *
  * Errors carry the place: "F.lua:7: ...". C functions called from Lua fail with dbo_sandbox_raise,
  * which keeps the dbo_error's status and hint across the longjmp; they must own nothing on the C
@@ -30,13 +31,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How people allow more (cli_script.h). */
+#define DBO_SANDBOX_TIME_KEY   "--time-limit SECONDS"
+#define DBO_SANDBOX_MEMORY_KEY "--memory-limit MIB"
+
 typedef struct dbo_sandbox dbo_sandbox;
 
 /* 0 in a field means its default. */
 typedef struct dbo_sandbox_limits {
-    size_t memory_bytes;           /* default 256 MiB */
+    size_t memory_bytes;           /* of all that is kept for it; default 256 MiB */
     uint64_t instructions;         /* default 200 million: about two seconds */
-    uint32_t cpu_ms;               /* of one call, without the simulator's; default 5000 */
+    uint32_t cpu_ms;               /* of all calls, without runs; default 5000 */
+    uint32_t total_ms;             /* of all calls and their runs; default 30000 */
     size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
     size_t source_bytes;           /* of one script; default 8 MiB */
     bool (*cancelled)(void *self); /* polled while a script runs, by it and by the caller's
@@ -69,12 +75,23 @@ dbo_status dbo_sandbox_call(dbo_sandbox *box, int arguments, int results, dbo_er
 
 /* ---- for C functions called from Lua ---- */
 
-/* What dbo computes on behalf of the script, between pause(true) and pause(false), is not charged
- * to the script's time; it must poll dbo_sandbox_is_cancelled itself, and when that has ended it
- * have a look taken: at the limits, with the script's next instruction rather than soon. */
+/* What dbo computes on behalf of the script, between pause(true) and pause(false), is charged to
+ * the time of both together; it must poll dbo_sandbox_is_cancelled itself. */
 void dbo_sandbox_pause(dbo_sandbox *box, bool paused);
 bool dbo_sandbox_is_cancelled(void *box);
-void dbo_sandbox_look(lua_State *L);
+/* Raises if the script has to end: then it cannot catch it. */
+void dbo_sandbox_check(lua_State *L);
+
+/* C memory that is kept for an object of the script, *charged bytes until now, is `bytes` from now
+ * on. Raises if that is more than is left, with the charge made: the object's finalizer charges 0.
+ * May collect. */
+void dbo_sandbox_charge(lua_State *L, size_t *charged, size_t bytes);
+size_t dbo_sandbox_left_bytes(const dbo_sandbox *box);
+
+/* lua_pcall; a sentence of Lua's without a place gets one. */
+int dbo_sandbox_pcall(lua_State *L, int arguments, int results);
+/* lua_error for what that has caught. */
+int dbo_sandbox_raise_again(lua_State *L);
 
 /* Raises err as a Lua error; the message gets no place: see dbo_sandbox_raise_at. No return. */
 int dbo_sandbox_raise(lua_State *L, const dbo_error *err);

@@ -1,25 +1,39 @@
 /* lua_watch.c: a script runs on a thread of its own, and somebody looks at the clock.
  *
- * The caller waits with an eye on the CPU time that the script's thread has used. When that is over
- * the limit, the count hook (lua_sandbox.c) ends whatever executes instructions. It never gets to
- * run while Lua is inside one of its C functions: a pattern that tries too many ways, a table.move
- * over 2^60. Such a function can be neither interrupted nor bounded from outside, and a thread
- * cannot be killed safely; so a second later at most the caller gives the thread up: it returns the
- * sentence, and the thread keeps the state. Should the function return after all, the hook ends the
- * script there and then, and the thread closes the state behind it; else it ends with the process.
+ * The caller waits with an eye on the CPU time that the script's thread has used, on that of the
+ * process while dbo computes on its behalf (a run may have threads), and on the process' memory.
+ * When one is over its limit, the count hook (lua_limits.c) ends whatever executes instructions,
+ * and a run that polls ends, too. The hook never gets to run while Lua is inside one of its C
+ * functions: a pattern that tries too many ways, a table.move over 2^60, a print into a full pipe.
+ * Such a function can be neither interrupted nor bounded from outside, and a thread cannot be
+ * killed safely; so a second later at most, and after Ctrl-C sooner than one feels, the caller
+ * gives the thread up: it returns the sentence, and the thread keeps the state. Should the function
+ * return after all, the hook ends the script there and then, and the thread closes the state behind
+ * it; else it ends with the process.
  *
- * CPU time, not wall time: a machine that is busy with other things does not end a script. What the
- * simulator takes on behalf of a script is not counted (dbo_sandbox_pause).
+ * CPU time, not wall time: a machine that is busy with other things does not end a script. The
+ * thread has a stack of a size of its own: what a script may nest does not depend on ulimit -s.
  */
 #include "app/lua/lua_sandbox_impl.h"
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
-#define LOOK_EVERY_NS INT64_C(20000000)
-#define GRACE_NS      INT64_C(1000000000)
-#define NS_PER_S      INT64_C(1000000000)
+#define LOOK_EVERY_NS      INT64_C(20000000)
+#define GRACE_NS           INT64_C(1000000000)
+#define CANCELLED_GRACE_NS INT64_C(100000000)
+#define NS_PER_S           INT64_C(1000000000)
+#define STACK_BYTES        ((size_t)16 << 20)
+
+/* How much of the limit the process may grow by, in its largest size: a quarter is for holes and
+ * tables of the system's. Sanitizers keep much beside. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || !defined __linux__
+#define LOOKS_AT_MEMORY false
+#else
+#define LOOKS_AT_MEMORY true
+#endif
 
 /* One call, shared by the caller and the script's thread; the second to leave frees it. */
 typedef struct dbo_watch {
@@ -28,6 +42,9 @@ typedef struct dbo_watch {
     dbo_sandbox *box;
     int arguments, results, lua_status;
     bool done, abandoned;
+    clockid_t cpu;        /* of the script's thread */
+    size_t before_bytes;  /* the process' largest size before */
+    int64_t cancelled_ns; /* when that was seen; 0: not yet */
 } dbo_watch;
 
 static int64_t clock_ns(clockid_t clock)
@@ -37,13 +54,23 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
+static size_t largest_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (size_t)usage.ru_maxrss << 10 : 0;
+}
+
 void dbo_sandbox_pause(dbo_sandbox *box, bool paused)
 {
     int64_t now_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (paused)
-        box->pause_ns = now_ns;
-    else
-        atomic_fetch_add(&box->unpaid_ns, now_ns - box->pause_ns);
+    int64_t process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    if (paused) {
+        atomic_store(&box->pause_ns, now_ns);
+        atomic_store(&box->pause_process_ns, process_ns);
+    } else {
+        atomic_fetch_add(&box->unpaid_ns, now_ns - atomic_load(&box->pause_ns));
+        atomic_fetch_add(&box->runs_ns, process_ns - atomic_load(&box->pause_process_ns));
+    }
     atomic_store(&box->paused, paused);
 }
 
@@ -74,7 +101,9 @@ static void watch_destroy(dbo_watch *watch)
 static void *script_main(void *arg)
 {
     dbo_watch *watch = arg;
-    watch->lua_status = lua_pcall(watch->box->lua, watch->arguments, watch->results, 0);
+    watch->lua_status = dbo_sandbox_pcall(watch->box->lua, watch->arguments, watch->results);
+    /* The next call's thread begins at 0, and goes on from here. */
+    atomic_fetch_sub(&watch->box->unpaid_ns, clock_ns(CLOCK_THREAD_CPUTIME_ID));
     pthread_mutex_lock(&watch->lock);
     watch->done = true;
     bool abandoned = watch->abandoned;
@@ -95,43 +124,60 @@ static void wait_a_little(dbo_watch *watch)
     pthread_cond_timedwait(&watch->changed, &watch->lock, &until);
 }
 
-/* Is it time to give the script up? Fills *err. `cancelled_ns` remembers when Ctrl-C was seen. */
-static bool give_up(dbo_sandbox *box, clockid_t cpu, int64_t *cancelled_ns, dbo_error *err)
+/* How long the script has computed, and how long with its runs; while it pauses only the latter
+ * grows. */
+static void times_of(const dbo_watch *watch, int64_t *own_ns, int64_t *total_ns)
 {
+    const dbo_sandbox *box = watch->box;
+    bool paused = atomic_load(&box->paused);
+    int64_t now_ns = paused ? atomic_load(&box->pause_ns) : clock_ns(watch->cpu);
+    *own_ns = now_ns - atomic_load(&box->unpaid_ns);
+    *total_ns = *own_ns + atomic_load(&box->runs_ns);
+    if (paused)
+        *total_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - atomic_load(&box->pause_process_ns);
+}
+
+/* Is it time to give the script up? Fills *err. */
+static bool give_up(dbo_watch *watch, dbo_error *err)
+{
+    dbo_sandbox *box = watch->box;
     const dbo_sandbox_limits *limits = &box->limits;
-    if (atomic_load(&box->paused))
-        return false;
-    int64_t used_ns = clock_ns(cpu) - atomic_load(&box->unpaid_ns);
+    int64_t own_ns, total_ns, now_ns = clock_ns(CLOCK_MONOTONIC);
     int64_t limit_ns = (int64_t)limits->cpu_ms * 1000000;
-    if (used_ns > limit_ns)
-        atomic_store(&box->overdue, true);
+    int64_t total_limit_ns = (int64_t)limits->total_ms * 1000000;
     int64_t grace_ns = limit_ns < GRACE_NS ? limit_ns : GRACE_NS;
-    if (used_ns > limit_ns + grace_ns) {
-        dbo_fail(err, DBO_LIMIT, "A pattern that tries too many ways, or a range that is too long?",
-                 "%s: the script computed for more than %g s, the last of them inside "
-                 "functions of Lua's library",
-                 dbo_sandbox_script(box), limits->cpu_ms / 1000.0);
-        return true;
+    times_of(watch, &own_ns, &total_ns);
+    size_t grown = LOOKS_AT_MEMORY ? largest_bytes() - watch->before_bytes : 0;
+    size_t too_large = limits->memory_bytes + limits->memory_bytes / 4;
+    dbo_over over = own_ns > limit_ns           ? DBO_OVER_OWN_TIME
+                    : total_ns > total_limit_ns ? DBO_OVER_TIME
+                    : grown > too_large         ? DBO_OVER_MEMORY
+                                                : DBO_OVER_NOTHING;
+    if (over != DBO_OVER_NOTHING)
+        atomic_store(&box->over, (int)over);
+    if (watch->cancelled_ns == 0 && limits->cancelled && limits->cancelled(limits->cancelled_self))
+        watch->cancelled_ns = now_ns;
+    bool is_late = own_ns > limit_ns + grace_ns || total_ns > total_limit_ns + grace_ns ||
+                   grown > too_large + limits->memory_bytes / 8;
+    if (watch->cancelled_ns != 0 && now_ns - watch->cancelled_ns > CANCELLED_GRACE_NS) {
+        is_late = true;
+        over = DBO_OVER_CANCELLED;
     }
-    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    if (*cancelled_ns == 0 && limits->cancelled && limits->cancelled(limits->cancelled_self))
-        *cancelled_ns = now_ns;
-    if (*cancelled_ns == 0 || now_ns - *cancelled_ns < GRACE_NS)
+    if (!is_late)
         return false;
-    dbo_fail(err, DBO_CANCELLED, NULL, "%s: the script was interrupted", dbo_sandbox_script(box));
+    dbo_sandbox_fail_over(box, over, !atomic_load(&box->paused), err);
+    dbo_error_at(err, dbo_sandbox_script(box), 0);
     return true;
 }
 
 /* True: the script has ended. False: it was given up, *err says why. */
 static bool wait_for_end(dbo_watch *watch, pthread_t thread, dbo_error *err)
 {
-    clockid_t cpu;
-    int64_t cancelled_ns = 0;
-    bool has_clock = pthread_getcpuclockid(thread, &cpu) == 0;
+    bool has_clock = pthread_getcpuclockid(thread, &watch->cpu) == 0;
     pthread_mutex_lock(&watch->lock);
     while (!watch->done) {
         wait_a_little(watch);
-        if (!watch->done && has_clock && give_up(watch->box, cpu, &cancelled_ns, err)) {
+        if (!watch->done && has_clock && give_up(watch, err)) {
             watch->abandoned = true;
             atomic_store(&watch->box->abandoned, true);
             pthread_mutex_unlock(&watch->lock);
@@ -142,15 +188,29 @@ static bool wait_for_end(dbo_watch *watch, pthread_t thread, dbo_error *err)
     return true;
 }
 
+static bool start(dbo_watch *watch, pthread_t *thread)
+{
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    bool started = pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0 &&
+                   pthread_create(thread, &attributes, script_main, watch) == 0;
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
 dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results, dbo_error *err)
 {
     dbo_error why = {0};
     dbo_watch *watch = watch_create(box, arguments, results);
     DBO_TRY(dbo_need_memory(watch, "the script", err));
-    atomic_store(&box->unpaid_ns, 0);
+    atomic_store(&box->over, DBO_OVER_NOTHING);
+    box->running = true;
+    watch->before_bytes = largest_bytes();
     atomic_fetch_add(&box->holders, 1);
     pthread_t thread;
-    if (pthread_create(&thread, NULL, script_main, watch) != 0) {
+    if (!start(watch, &thread)) {
+        box->running = false;
         atomic_fetch_sub(&box->holders, 1);
         watch_destroy(watch);
         return dbo_fail(err, DBO_NO_MEMORY, NULL, "there is no thread for the script");
@@ -160,6 +220,7 @@ dbo_status dbo_sandbox_watched_call(dbo_sandbox *box, int arguments, int results
         return dbo_error_pass(err, &why);
     }
     pthread_join(thread, NULL);
+    box->running = false;
     atomic_fetch_sub(&box->holders, 1);
     int lua_status = watch->lua_status;
     watch_destroy(watch);

@@ -312,21 +312,22 @@ static void runaway_scripts_end(void **state)
     expect_failure("error(('ab'):rep(3, '-'))\n", DBO_INVALID, "t.lua:1: ab-ab-ab");
 }
 
-static bool always(void *unused)
+static bool as_told(void *flag)
 {
-    (void)unused;
-    return true;
+    return atomic_load((atomic_bool *)flag);
 }
 
 static void interruption_ends_a_script(void **state)
 {
     (void)state;
     dbo_error err = {0};
-    dbo_sandbox_limits limits = {.cancelled = always};
+    atomic_bool told = false;
+    dbo_sandbox_limits limits = {.cancelled = as_told, .cancelled_self = &told};
     dbo_sandbox *box = dbo_sandbox_create(&limits, &err);
     assert_non_null(box);
     put_file("t.lua", "while true do end");
     assert_int_equal(dbo_sandbox_load_file(box, path_of("t.lua").text, &err), DBO_OK);
+    atomic_store(&told, true);
     assert_int_equal(dbo_sandbox_call(box, 0, 0, &err), DBO_CANCELLED);
     assert_string_equal(without_folder(err.message), "t.lua:1: the script was interrupted");
     dbo_sandbox_destroy(box);
