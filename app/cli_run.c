@@ -186,7 +186,9 @@ static int run_experiment(dbo_cli *cli, run_arguments *arguments, const dbo_expe
     if (dbo_layers_check(&arguments->layers, experiment->num_layers, &err) != DBO_OK ||
         dbo_cli_open_outputs(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
-    dbo_status status = dbo_simulate(experiment, &options, &outcome, &err);
+    dbo_status status = dbo_script_check_need(&arguments->script, experiment, &err);
+    if (status == DBO_OK)
+        status = dbo_simulate(experiment, &options, &outcome, &err);
     if (status == DBO_OK) {
         fault_reached = outcome.on.fault_reached;
         status = show(cli, arguments, &outcome, &err);

@@ -5,12 +5,16 @@
 #include "app/io/script_path.h"
 #include "app/lua/lua_load.h"
 #include "lab/faults/faults.h"
+#include "lab/world/need.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Slow ones: a script is not to end by their number before its time is over. */
+#define INSTRUCTIONS_A_SECOND UINT64_C(100000000)
 
 const char *dbo_executor_words(size_t index)
 {
@@ -113,11 +117,22 @@ dbo_status dbo_script_load(dbo_script_arguments *arguments, FILE *print_to, cons
                                 .num_made = &arguments->num_made,
                                 .ran = arguments->ran,
                                 .ran_self = arguments->ran_self};
+    uint32_t seconds = arguments->time_limit.value; /* 0: the defaults */
+    options.limits.memory_bytes = (size_t)arguments->memory_limit.value << 20;
+    options.limits.cpu_ms = options.limits.total_ms = seconds * 1000;
+    options.limits.instructions = seconds > 5 ? seconds * INSTRUCTIONS_A_SECOND : 0;
     options.limits.cancelled = dbo_cli_interrupted;
     options.limits.print_to = print_to;
     options.limits.ascii = cli->ascii;
     options.limits.columns = dbo_cli_columns();
     return dbo_experiment_load(experiment, arguments->path, &options, err);
+}
+
+dbo_status dbo_script_check_need(const dbo_script_arguments *arguments,
+                                 const dbo_experiment *experiment, dbo_error *err)
+{
+    uint64_t mib = arguments->memory_limit.given ? arguments->memory_limit.value : DBO_SANDBOX_MIB;
+    return dbo_need_check(experiment, mib << 20, DBO_SANDBOX_MEMORY_HINT, err);
 }
 
 int dbo_script_fail(const dbo_script_arguments *arguments, const dbo_error *err)

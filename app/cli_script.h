@@ -1,5 +1,5 @@
 /* cli_script.h: what every command that takes a script shares: the script, by its path or by its
- * name, --set, --executor, --fault.
+ * name, --set, --executor, --fault, --time-limit, --memory-limit.
  *
  *     typedef struct my_arguments { dbo_script_arguments script; ... } my_arguments;
  *     .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(my_arguments, true), {0}},
@@ -23,14 +23,15 @@ typedef struct dbo_script_arguments {
     const char *path; /* NULL: none was given */
     const char *sets[DBO_SCRIPT_MAX_SETS + 1];
     uint32_t num_sets;
-    const char *fault;    /* as given with --fault */
-    char fault_set[96];   /* "fault=NAME" */
-    char executor[32];    /* "executor=thread" */
-    char found[PATH_MAX]; /* where a name was found */
-    bool may_only_print;  /* a script that prints and returns no experiment is fine: then
-                           * experiment->num_layers is 0 */
-    const char *no_runs;  /* as in dbo_load_options */
-    uint32_t num_made;    /* experiments that the script made */
+    const char *fault;                       /* as given with --fault */
+    char fault_set[96];                      /* "fault=NAME" */
+    char executor[32];                       /* "executor=thread" */
+    dbo_cli_number time_limit, memory_limit; /* in seconds, in MiB */
+    char found[PATH_MAX];                    /* where a name was found */
+    bool may_only_print; /* a script that prints and returns no experiment is fine: then
+                          * experiment->num_layers is 0 */
+    const char *no_runs; /* as in dbo_load_options */
+    uint32_t num_made;   /* experiments that the script made */
     /* as in dbo_load_options */
     dbo_status (*ran)(void *self, const dbo_experiment *experiment, uint64_t fault_reached,
                       dbo_error *err);
@@ -71,6 +72,22 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
          .words = dbo_executor_words,                                                             \
          .usual = "fiber",                                                                        \
          .help = "What ubatches run in: fiber or thread"},                                        \
+        {"time-limit",                                                                            \
+         "SECONDS",                                                                               \
+         .kind = DBO_CLI_NUMBER,                                                                  \
+         .at = offsetof(type, script.time_limit),                                                 \
+         .min = 1,                                                                                \
+         .max = 1000000,                                                                          \
+         .usual = "5 for itself, 30 with its runs",                                               \
+         .help = "Let a script and what it runs with dbo.run compute so long"},                   \
+        {"memory-limit",                                                                          \
+         "MIB",                                                                                   \
+         .kind = DBO_CLI_NUMBER,                                                                  \
+         .at = offsetof(type, script.memory_limit),                                               \
+         .min = 16,                                                                               \
+         .max = 1048576,                                                                          \
+         .usual = "256",                                                                          \
+         .help = "Let a script, and then a run, take so much memory"},                            \
     {                                                                                             \
         "fault", "NAME",                                                                          \
             .kind = DBO_CLI_TAKEN, .take = dbo_script_take_fault, .at = offsetof(type, script),   \
@@ -86,6 +103,10 @@ dbo_status dbo_script_find_input(dbo_script_arguments *arguments, const dbo_cli 
 /* Loads the script; what it prints goes to `print_to`: stderr when stdout is a document's. */
 dbo_status dbo_script_load(dbo_script_arguments *arguments, FILE *print_to, const dbo_cli *cli,
                            dbo_experiment *experiment, dbo_error *err);
+
+/* Refuses a run that needs more memory than allowed. */
+dbo_status dbo_script_check_need(const dbo_script_arguments *arguments,
+                                 const dbo_experiment *experiment, dbo_error *err);
 
 /* Says why it could not be loaded; returns the exit code: that of the command line, too, for what
  * only the experiment could tell of --fault. */

@@ -69,7 +69,9 @@ static int show_experiment(const dbo_cli *cli, const show_arguments *arguments,
     const dbo_simulate_options options = {.cancelled = dbo_cli_interrupted, .log = &cli->log};
     if (dbo_layers_check(&layers, experiment->num_layers, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
-    dbo_status status = dbo_simulate(experiment, &options, &outcome, &err);
+    dbo_status status = dbo_script_check_need(&arguments->script, experiment, &err);
+    if (status == DBO_OK)
+        status = dbo_simulate(experiment, &options, &outcome, &err);
     if (status == DBO_OK) {
         status = print(cli, arguments, &outcome, &err);
         dbo_outcome_fini(&outcome);

@@ -55,21 +55,25 @@ const char *dbo_eval_kind_name(size_t index)
     return index < NUM_KINDS ? kinds[index].name : NULL;
 }
 
-static void run_case(const eval_kind *kind, dbo_eval_case *c)
+/* What is wrong with a case is its answer; what the system does not give ends all of them. */
+static dbo_status run_case(const eval_kind *kind, dbo_eval_case *c, dbo_error *err)
 {
-    dbo_error err = {0};
+    dbo_error answer = {0};
     dbo_status status = DBO_OK;
     if (dbo_json_type_of(c->in) == DBO_JSON_OBJECT) /* what is none, the kind says */
-        status = dbo_json_check_keys(c->in, case_keys[kind - kinds], MAX_KEYS, &err);
+        status = dbo_json_check_keys(c->in, case_keys[kind - kinds], MAX_KEYS, &answer);
     if (kind->run == dbo_eval_pingpong) /* an entry of its log has a line */
         dbo_json_open(c->out, NULL, '{');
     else
         dbo_json_open_line(c->out, NULL, '{');
     if (status == DBO_OK)
-        status = kind->run(c, &err);
+        status = kind->run(c, &answer);
+    if (status == DBO_NO_MEMORY)
+        return dbo_error_pass(err, &answer);
     if (status != DBO_OK)
-        dbo_json_put_string(c->out, "error", err.message);
+        dbo_json_put_string(c->out, "error", answer.message);
     dbo_json_close(c->out);
+    return DBO_OK;
 }
 
 dbo_status dbo_eval(size_t index, const dbo_json_value *file, const dbo_eval_options *options,
@@ -83,15 +87,16 @@ dbo_status dbo_eval(size_t index, const dbo_json_value *file, const dbo_eval_opt
     dbo_json_open(out, NULL, '{');
     dbo_json_put_string(out, "kind", kind->name);
     dbo_json_open(out, "results", '[');
-    for (size_t i = 0; i < dbo_json_count(&cases); i++) {
+    dbo_status status = DBO_OK;
+    for (size_t i = 0; status == DBO_OK && i < dbo_json_count(&cases); i++) {
         dbo_json_value one = dbo_json_at(&cases, i);
         one = (dbo_json_value){.node = one.node}; /* its paths begin in the case */
-        run_case(kind, &(dbo_eval_case){
-                           .in = &one, .executor = options->executor, .arena = &arena, .out = out});
+        dbo_eval_case c = {.in = &one, .executor = options->executor, .arena = &arena, .out = out};
+        status = run_case(kind, &c, err);
         dbo_arena_reset(&arena);
     }
     dbo_json_close(out);
     dbo_json_close(out);
     dbo_arena_fini(&arena);
-    return DBO_OK;
+    return status;
 }

@@ -48,7 +48,7 @@ void *dbo_sandbox_allocate(void *self, void *block, size_t old_bytes, size_t new
 
 dbo_status dbo_sandbox_fail_memory(const dbo_sandbox *box, dbo_error *err)
 {
-    dbo_fail(err, DBO_LIMIT, DBO_SANDBOX_MEMORY_KEY " allows more.",
+    dbo_fail(err, DBO_LIMIT, DBO_SANDBOX_MEMORY_HINT,
              "the script needs more than %zu MiB of memory", box->limits.memory_bytes >> 20);
     return dbo_error_at(err, dbo_sandbox_script(box), 0);
 }

@@ -33,6 +33,7 @@
 #define DBO_LUA_SCHEDULE "dbo.schedule"
 typedef struct dbo_lua_schedule {
     dbo_template *t; /* held */
+    size_t charged;  /* for it, to the script */
 } dbo_lua_schedule;
 /* Name of the metatable of what dbo.fixed gives; those of batches: "dbo.decode", ... */
 #define DBO_LUA_FIXED "dbo.fixed"

@@ -11,12 +11,14 @@
 #include <string.h>
 
 #define MAX_FILE_BYTES ((size_t)64 << 20)
+#define PARSED_BYTES   20u /* of a byte of a list of numbers, at most about */
 #define MAX_STEPS      1000000
 
 /* What a raise must not leave behind. */
 typedef struct dbo_request_file {
     dbo_strbuf text;
     dbo_json *line;
+    size_t charged; /* for both, to the script */
 } dbo_request_file;
 
 static int collect_file(lua_State *L)
@@ -24,6 +26,7 @@ static int collect_file(lua_State *L)
     dbo_request_file *file = lua_touserdata(L, 1);
     dbo_strbuf_fini(&file->text);
     dbo_json_destroy(file->line);
+    dbo_sandbox_charge(L, &file->charged, 0);
     *file = (dbo_request_file){0};
     return 0;
 }
@@ -93,13 +96,16 @@ static int read_requests(lua_State *L)
 {
     dbo_error err = {0};
     const char *path = dbo_lua_push_path(L, "dbo.requests", ".jsonl");
+    size_t left = dbo_sandbox_left_bytes(dbo_sandbox_of(L)) / 2; /* the text doubles as it grows */
+    size_t max_bytes = left < MAX_FILE_BYTES ? left : MAX_FILE_BYTES;
     dbo_request_file *file = lua_newuserdatauv(L, sizeof *file, 0);
     *file = (dbo_request_file){0};
     luaL_setmetatable(L, "dbo.requests");
-    if (dbo_sandbox_read(path, MAX_FILE_BYTES, &file->text, &err) != DBO_OK) {
+    if (dbo_sandbox_read(path, max_bytes, &file->text, &err) != DBO_OK) {
         err.status = err.status == DBO_IO ? DBO_INVALID : err.status;
         dbo_lua_raise(L, &err);
     }
+    dbo_sandbox_charge(L, &file->charged, file->text.cap);
     lua_newtable(L);
     int seen = lua_gettop(L);
     lua_newtable(L);
@@ -110,6 +116,8 @@ static int read_requests(lua_State *L)
         size_t bytes = (size_t)((newline ? newline : end) - at);
         if (strspn(at, " \t\r") < bytes) {
             const dbo_json_options options = {.name = path, .line = line};
+            dbo_sandbox_check(L);
+            dbo_sandbox_charge(L, &file->charged, file->text.cap + bytes * PARSED_BYTES);
             dbo_status status = dbo_json_parse(&file->line, at, bytes, &options, &err);
             if (status == DBO_OK)
                 status = push_request(L, dbo_json_root(file->line), count, &err);

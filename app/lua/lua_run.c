@@ -7,6 +7,7 @@
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_result.h"
 #include "app/say/result_text.h"
+#include "lab/world/need.h"
 #include "lab/world/outcome.h"
 
 #include <lauxlib.h>
@@ -158,6 +159,8 @@ static int run_experiment(lua_State *L)
         lua_getiuservalue(L, 1, 1);
         experiment = dbo_lua_make_experiment(L, 3, dbo_lua_read(L, 2));
     }
+    uint64_t left = dbo_sandbox_left_bytes(dbo_sandbox_of(L));
+    dbo_lua_check(L, dbo_need_check(experiment, left, DBO_SANDBOX_MEMORY_HINT, &err), &err);
     const dbo_simulate_options options = {.cancelled = dbo_sandbox_is_cancelled,
                                           .cancelled_arg = dbo_sandbox_of(L)};
     dbo_outcome *outcome = lua_newuserdatauv(L, sizeof *outcome, 0);

@@ -272,7 +272,7 @@ dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err
     if (limits)
         box->limits = *limits;
     dbo_sandbox_limits *use = &box->limits;
-    use->memory_bytes = use->memory_bytes ? use->memory_bytes : (size_t)256 << 20;
+    use->memory_bytes = use->memory_bytes ? use->memory_bytes : (size_t)DBO_SANDBOX_MIB << 20;
     use->instructions = use->instructions ? use->instructions : 200000000;
     use->cpu_ms = use->cpu_ms ? use->cpu_ms : 5000;
     use->total_ms = use->total_ms ? use->total_ms : 30000;

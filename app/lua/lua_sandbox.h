@@ -32,14 +32,16 @@
 #include <stdint.h>
 
 /* How people allow more (cli_script.h). */
-#define DBO_SANDBOX_TIME_KEY   "--time-limit SECONDS"
-#define DBO_SANDBOX_MEMORY_KEY "--memory-limit MIB"
+#define DBO_SANDBOX_TIME_KEY    "--time-limit SECONDS"
+#define DBO_SANDBOX_MEMORY_HINT "--memory-limit MIB allows more."
+
+#define DBO_SANDBOX_MIB 256u /* of memory, unless more is allowed */
 
 typedef struct dbo_sandbox dbo_sandbox;
 
 /* 0 in a field means its default. */
 typedef struct dbo_sandbox_limits {
-    size_t memory_bytes;           /* of all that is kept for it; default 256 MiB */
+    size_t memory_bytes;           /* of all that is kept for it; default DBO_SANDBOX_MIB */
     uint64_t instructions;         /* default 200 million: about two seconds */
     uint32_t cpu_ms;               /* of all calls, without runs; default 5000 */
     uint32_t total_ms;             /* of all calls and their runs; default 30000 */

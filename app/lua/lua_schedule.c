@@ -48,6 +48,7 @@ static int collect_recording(lua_State *L)
     dbo_recording *recording = lua_touserdata(L, 1);
     dbo_template_release(recording->t);
     recording->t = NULL;
+    dbo_sandbox_charge(L, &recording->charged, 0);
     return 0;
 }
 
@@ -56,6 +57,7 @@ static int collect_schedule(lua_State *L)
     dbo_lua_schedule *box = lua_touserdata(L, 1);
     dbo_template_release(box->t);
     box->t = NULL;
+    dbo_sandbox_charge(L, &box->charged, 0);
     return 0;
 }
 
@@ -167,13 +169,14 @@ static int make_schedule(lua_State *L)
         dbo_lua_raise(L, &err);
     }
     lua_replace(L, 2);
-    const dbo_recording *first = record(L, &keys, 2);
+    dbo_recording *first = record(L, &keys, 2);
     compare(L, first, record(L, &keys, 2));
     if (dbo_template_check(first->t, &err) != DBO_OK)
         raise(L, &err);
     dbo_lua_schedule *made = lua_newuserdatauv(L, sizeof *made, 0);
-    made->t = dbo_template_retain(first->t);
+    *made = (dbo_lua_schedule){.t = dbo_template_retain(first->t)};
     luaL_setmetatable(L, DBO_LUA_SCHEDULE);
+    dbo_sandbox_charge(L, &made->charged, dbo_template_bytes(made->t));
     return 1;
 }
 

@@ -23,6 +23,7 @@ void dbo_lua_open_schedule(lua_State *L);
 /* One recording: the template that grows and what the functions of `u` need to know. */
 typedef struct dbo_recording {
     dbo_template *t; /* owned */
+    size_t charged;  /* for it, to the script */
     uint32_t ubatch; /* whose layer function runs */
     bool open;       /* a layer function runs */
     uint8_t stream;  /* the current one */

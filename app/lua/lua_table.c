@@ -13,10 +13,23 @@
 
 #define TABLE "dbo.table"
 
+/* What a table is for a script. */
+typedef struct dbo_lua_table {
+    dbo_table table;
+    size_t charged; /* for it, to the script */
+} dbo_lua_table;
+
 static int collect_table(lua_State *L)
 {
-    dbo_table_fini(lua_touserdata(L, 1));
+    dbo_lua_table *made = lua_touserdata(L, 1);
+    dbo_table_fini(&made->table);
+    dbo_sandbox_charge(L, &made->charged, 0);
     return 0;
+}
+
+static void charge(lua_State *L, dbo_lua_table *made)
+{
+    dbo_sandbox_charge(L, &made->charged, dbo_table_bytes(&made->table));
 }
 
 static void check_text(lua_State *L, const dbo_strbuf *text)
@@ -72,23 +85,29 @@ static int make_table(lua_State *L)
 {
     dbo_error err = {0};
     const dbo_value *value = dbo_lua_read_argument(L, TABLE);
-    dbo_table *table = lua_newuserdatauv(L, sizeof *table, 0);
-    *table = (dbo_table){0};
+    dbo_lua_table *made = lua_newuserdatauv(L, sizeof *made, 0);
+    *made = (dbo_lua_table){0};
     luaL_setmetatable(L, TABLE);
-    dbo_lua_check(L, set_table(table, value, &err), &err);
+    dbo_lua_check(L, set_table(&made->table, value, &err), &err);
+    charge(L, made);
     return 1;
 }
 
 /* ---- rows ---- */
 
 /* The table of a method; called with a colon. */
-static dbo_table *self_of(lua_State *L)
+static dbo_lua_table *made_of(lua_State *L)
 {
-    dbo_table *table = luaL_testudata(L, 1, TABLE);
-    if (!table)
+    dbo_lua_table *made = luaL_testudata(L, 1, TABLE);
+    if (!made)
         dbo_lua_fail(L, DBO_INVALID, NULL,
                      "the methods of a table are called with a colon: t:print()");
-    return table;
+    return made;
+}
+
+static dbo_table *self_of(lua_State *L)
+{
+    return &made_of(L)->table;
 }
 
 /* A cell of the last row: what the script's row has at the key at the top of the stack, which is
@@ -137,15 +156,18 @@ static void put_named(lua_State *L, dbo_table *table, const dbo_value *row)
 static int add_row(lua_State *L)
 {
     dbo_error err = {0};
-    dbo_table *table = self_of(L);
+    dbo_lua_table *made = made_of(L);
+    dbo_table *table = &made->table;
     lua_settop(L, 2);
     const dbo_value *row =
         dbo_lua_read_flat(L, 2); /* the keys stay, whatever a script does meanwhile */
     if (row->kind != DBO_VALUE_TABLE && row->kind != DBO_VALUE_LIST)
         dbo_lua_check(L, dbo_value_mismatch("a row", "a table", row, &err), &err);
     dbo_lua_check(L, dbo_table_add_row(table, &err), &err);
+    charge(L, made);
     if (row->kind == DBO_VALUE_TABLE && row->table[row->count - 1].key) {
         put_named(L, table, row);
+        charge(L, made);
         return 0;
     }
     lua_Unsigned count = lua_rawlen(L, 2); /* nil leaves a cell empty */
@@ -156,6 +178,7 @@ static int add_row(lua_State *L)
         lua_pushinteger(L, c + 1);
         put_cell(L, table, c);
     }
+    charge(L, made);
     return 0;
 }
 

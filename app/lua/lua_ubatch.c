@@ -53,6 +53,7 @@ static void emit(lua_State *L, dbo_recording *r, dbo_instr instr)
         refuse(L, "A program is one layer; the engine repeats it.",
                "a layer has more than 65536 instructions");
     dbo_template_emit(r->t, r->ubatch, instr, line);
+    dbo_sandbox_charge(L, &r->charged, dbo_template_bytes(r->t));
 }
 
 static void emit_code(lua_State *L, dbo_recording *r, dbo_code code, uint8_t stream, uint16_t index)

@@ -11,12 +11,16 @@
 const dbo_op_cost dbo_cost_open = {.fixed_ns = -1};
 const dbo_a2a_cost dbo_a2a_cost_open = {.fixed_ns = -1};
 
+/* Scripts make many, and most hold a few names. */
+#define ARENA_CHUNK_BYTES ((size_t)1024)
+
 dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_error *err)
 {
     dbo_template *t = calloc(1, sizeof *t);
     if (dbo_need_memory(t, "a schedule", err) != DBO_OK)
         return NULL;
     atomic_init(&t->holders, 1);
+    t->arena.chunk_bytes = t->builder.program.texts.chunk_bytes = ARENA_CHUNK_BYTES;
     snprintf(t->name, sizeof t->name, "%s", name);
     dbo_program_builder_init(&t->builder, t->name, num_ubatches);
     return t;
@@ -40,6 +44,18 @@ void dbo_template_release(dbo_template *t)
     free(t->op_names);
     dbo_arena_fini(&t->arena);
     free(t);
+}
+
+size_t dbo_template_bytes(const dbo_template *t)
+{
+    const dbo_program_builder *b = &t->builder;
+    size_t bytes = sizeof *t + t->arena.held_bytes + b->program.texts.held_bytes +
+                   t->program.texts.held_bytes + t->num_op_names * sizeof *t->op_names +
+                   b->cap_ops * sizeof *b->program.ops + b->cap_posts * sizeof *b->program.posts +
+                   b->cap_buffers * sizeof *b->program.buffers;
+    for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
+        bytes += t->cap_lines[u] * sizeof *t->lines[u] + b->cap_instrs[u] * sizeof(dbo_instr);
+    return bytes;
 }
 
 /* ---- places ---- */

@@ -51,6 +51,9 @@ dbo_template *dbo_template_create(const char *name, uint32_t num_ubatches, dbo_e
 dbo_template *dbo_template_retain(dbo_template *t); /* returns t; NULL is fine */
 void dbo_template_release(dbo_template *t);         /* NULL is fine */
 
+/* What it takes in memory, about; O(1), also while it grows. */
+size_t dbo_template_bytes(const dbo_template *t);
+
 /* Copies the path, which sentences then begin with: "path:7: schedule mine, ubatch 0: ...". */
 dbo_status dbo_template_set_path(dbo_template *t, const char *path, dbo_error *err);
 

@@ -76,7 +76,7 @@ dbo_context *dbo_context_create(dbo_context_kind kind, dbo_fiber_pool *pool, dbo
         return context;
     sem_destroy(&context->turn);
     free(context);
-    dbo_fail(err, DBO_LIMIT, "Use the fiber executor, or simulate fewer ranks.",
+    dbo_fail(err, DBO_NO_MEMORY, "Use the fiber executor, or simulate fewer ranks.",
              "the system gives no more threads");
     return NULL;
 }

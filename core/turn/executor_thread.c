@@ -109,7 +109,7 @@ dbo_status dbo_executor_thread_run(dbo_executor *ex, dbo_error *err)
     await_arrivals(ex, started);
     dbo_ring_step step = dbo_ring_begin(&ex->ring, started);
     if (step.failed)
-        status = dbo_fail(err, DBO_LIMIT, "Use the fiber executor.",
+        status = dbo_fail(err, DBO_NO_MEMORY, "Use the fiber executor.",
                           "the system gives no thread for ubatch %u", started);
     carry_out(ex, step);
     pthread_mutex_unlock(&ex->lock);

@@ -9,6 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A piece of memory's own, beside what is in it. */
+#define PIECE_BYTES 24u
+
+/* A copy of a text that the table keeps; NULL: no memory. */
+static char *keep(dbo_table *table, const char *text)
+{
+    char *copy = strdup(text);
+    table->text_bytes += copy ? strlen(copy) + PIECE_BYTES : 0;
+    return copy;
+}
+
+size_t dbo_table_bytes(const dbo_table *table)
+{
+    return table->text_bytes + (size_t)table->cap_rows * table->num_columns * sizeof(dbo_cell);
+}
+
 static void cell_fini(dbo_cell *cell)
 {
     free(cell->text);
@@ -28,7 +44,7 @@ void dbo_table_fini(dbo_table *table)
 
 dbo_status dbo_table_set_title(dbo_table *table, const char *title, dbo_error *err)
 {
-    char *copy = strdup(title);
+    char *copy = keep(table, title);
     DBO_TRY(dbo_need_memory(copy, "a table", err));
     free(table->title);
     table->title = copy;
@@ -42,7 +58,7 @@ dbo_status dbo_table_add_column(dbo_table *table, const char *name, int decimals
                         "a table has at most %u columns, named before its "
                         "first row",
                         DBO_TABLE_MAX_COLUMNS);
-    char *copy = strdup(name);
+    char *copy = keep(table, name);
     DBO_TRY(dbo_need_memory(copy, "a table", err));
     table->columns[table->num_columns++] = (dbo_column){copy, decimals};
     return DBO_OK;
@@ -65,11 +81,12 @@ dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_e
 {
     dbo_cell *at = &table->cells[(size_t)(table->num_rows - 1) * table->num_columns + column];
     if (cell.kind == DBO_CELL_TEXT) {
-        cell.text = strdup(cell.text);
+        cell.text = keep(table, cell.text);
         DBO_TRY(dbo_need_memory(cell.text, "a table", err));
     }
     if (cell.kind == DBO_CELL_NUMBER && !isfinite(cell.number))
         cell.kind = DBO_CELL_NONE;
+    table->text_bytes -= at->text ? strlen(at->text) + PIECE_BYTES : 0;
     cell_fini(at);
     *at = cell;
     return DBO_OK;

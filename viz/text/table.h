@@ -41,7 +41,8 @@ typedef struct dbo_table {
     char *title; /* or NULL */
     uint32_t num_columns, num_rows, cap_rows;
     dbo_column columns[DBO_TABLE_MAX_COLUMNS];
-    dbo_cell *cells; /* (num_rows, num_columns) */
+    dbo_cell *cells;   /* (num_rows, num_columns) */
+    size_t text_bytes; /* of title, names and cells, about as they are laid out in memory */
 } dbo_table;
 
 typedef enum dbo_plot_kind {
@@ -66,6 +67,8 @@ dbo_status dbo_table_add_column(dbo_table *table, const char *name, int decimals
 dbo_status dbo_table_add_row(dbo_table *table, dbo_error *err);
 dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_error *err);
 
+/* What all of it takes in memory, about. */
+size_t dbo_table_bytes(const dbo_table *table);
 /* The column of a name, or num_columns. */
 uint32_t dbo_table_column(const dbo_table *table, const char *name);
 /* What a cell prints as. */
