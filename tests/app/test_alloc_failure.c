@@ -359,27 +359,30 @@ static void readers(void **state)
 {
     (void)state;
     static const reader_case cases[] = {
-        {"veto", "{\"cases\": [{\"use_ubatching\": true, \"reorder_batch_threshold\": 1,"
+        {.kind = "veto",
+         .text = "{\"cases\": [{\"use_ubatching\": true, \"reorder_batch_threshold\": 1,"
                  "\"num_reqs\": 2, \"num_computed_tokens\": [0, 32], \"num_scheduled_tokens\":"
                  "[64, 32], \"groups\": [{\"block_size\": 16, \"block_table\":"
                  "[[1, 2, 3, 4], [1, 2, 5, 6]]}]}]}"},
-        {"pingpong", "{\"cases\": [{\"backend\": \"LL\", \"num_ubatches\": 2, \"layers\": 2,"
-                     "\"shared_experts\": true, \"dbo\": true, \"rocm\": false}]}"},
-        {"pingpong",
-         "{\"cases\": [{\"backend\": \"HT\", \"num_ubatches\": 3, \"layers\": 1,"
-         "\"shared_experts\": false, \"dbo\": true, \"rocm\": false}]}",
-         true},
-        {"slices", "{\"cases\": [{\"should_ubatch\": true, \"num_scheduled_tokens\": [1, 70, 1],"
-                   "\"num_tokens_padded\": 80, \"num_reqs_padded\": 3, \"num_ubatches\": 2,"
-                   "\"split_point\": null}]}"},
-        {NULL, "{\"num_ubatches\": 2, \"streams\": [\"compute\", \"comm\", \"third\"],"
-               "\"buffers\": [{\"name\": \"x\", \"pool\": \"comm\", \"bytes\": 512}],"
-               "\"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"x\", \"stream\": \"comm\"},"
-               "{\"i\": \"OP\", \"name\": \"caf\\u00e9\", \"kind\": \"A0\", \"us\": 3,"
-               "\"writes\": [\"x\"]}, {\"i\": \"RECORD\", \"event\": \"e\"},"
-               "{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": \"d\", \"us\": 9,"
-               "\"reads\": [\"x\"], \"prev_event\": \"e\"}, {\"i\": \"HOOK_SET\", \"handle\": "
-               "\"d\"}, {\"i\": \"YIELD\"}], [{\"i\": \"HOOK_RUN\"}, {\"i\": \"YIELD\"}]]}"},
+        {.kind = "pingpong",
+         .text = "{\"cases\": [{\"backend\": \"LL\", \"num_ubatches\": 2, \"layers\": 2,"
+                 "\"shared_experts\": true, \"dbo\": true, \"rocm\": false}]}"},
+        {.kind = "pingpong",
+         .text = "{\"cases\": [{\"backend\": \"HT\", \"num_ubatches\": 3, \"layers\": 1,"
+                 "\"shared_experts\": false, \"dbo\": true, \"rocm\": false}]}",
+         .threads = true},
+        {.kind = "slices",
+         .text = "{\"cases\": [{\"should_ubatch\": true, \"num_scheduled_tokens\": [1, 70, 1],"
+                 "\"num_tokens_padded\": 80, \"num_reqs_padded\": 3, \"num_ubatches\": 2,"
+                 "\"split_point\": null}]}"},
+        {.text = "{\"num_ubatches\": 2, \"streams\": [\"compute\", \"comm\", \"third\"],"
+                 "\"buffers\": [{\"name\": \"x\", \"pool\": \"comm\", \"bytes\": 512}],"
+                 "\"ubatches\": [[{\"i\": \"ALLOC\", \"buffer\": \"x\", \"stream\": \"comm\"},"
+                 "{\"i\": \"OP\", \"name\": \"caf\\u00e9\", \"kind\": \"A0\", \"us\": 3,"
+                 "\"writes\": [\"x\"]}, {\"i\": \"RECORD\", \"event\": \"e\"},"
+                 "{\"i\": \"A2A_POST\", \"dir\": \"dispatch\", \"handle\": \"d\", \"us\": 9,"
+                 "\"reads\": [\"x\"], \"prev_event\": \"e\"}, {\"i\": \"HOOK_SET\", \"handle\": "
+                 "\"d\"}, {\"i\": \"YIELD\"}], [{\"i\": \"HOOK_RUN\"}, {\"i\": \"YIELD\"}]]}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *name = cases[i].kind ? cases[i].kind : "program";
