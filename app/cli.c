@@ -224,7 +224,8 @@ static int print_error(const dbo_error *err, int code)
 {
     (void)fflush(stdout); /* what was printed before stays before */
     if (err->status == DBO_CANCELLED || dbo_cli_interrupted(NULL)) {
-        put_line("dbo: ", "interrupted");
+        if (dbo_cli_says_interruption())
+            put_line("dbo: ", "interrupted");
         return dbo_cli_interruption_code();
     }
     put_line("dbo: ", err->message[0] ? err->message : dbo_status_text(err->status));

@@ -180,6 +180,12 @@ uint32_t dbo_cli_width(void); /* the same, or 80 */
 void dbo_cli_catch_signals(void);
 /* 128 and the number of the signal that interrupted: 130 for Ctrl-C, and if there was none. */
 int dbo_cli_interruption_code(void);
+/* Whether an interruption ends the process within 0.2 s even if the command does not (not at
+ * first).
+ */
+void dbo_cli_insist(bool on);
+/* Is it for the caller to say so? True once. */
+bool dbo_cli_says_interruption(void);
 /* Has there been one? The argument, which is not used, lets it be a `cancelled` slot. */
 bool dbo_cli_interrupted(void *unused);
 

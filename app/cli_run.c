@@ -157,6 +157,7 @@ static dbo_status show(const dbo_cli *cli, run_arguments *arguments, const dbo_o
     const dbo_layers *layers = &arguments->layers;
     uint32_t width = arguments->width.given ? arguments->width.value : dbo_cli_width();
     const dbo_text_style style = {.width = width, .ascii = cli->ascii, .colour = cli->use_color};
+    dbo_cli_insist(!arguments->step); /* the terminal is given back by whoever took it */
     if (arguments->step)
         DBO_TRY(dbo_step_through(outcome, layers, style, STDIN_FILENO, stdout, dbo_cli_interrupted,
                                  err));

@@ -102,6 +102,7 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err)
 dbo_status dbo_script_find_input(dbo_script_arguments *arguments, const dbo_cli *cli,
                                  dbo_error *err)
 {
+    dbo_cli_insist(true);
     DBO_TRY(dbo_script_find(arguments->path, arguments->found, sizeof arguments->found, err));
     arguments->path = arguments->found;
     return dbo_cli_check_outputs(cli, arguments->path, err);

@@ -5,18 +5,27 @@
  * (a lock-free one is as good in a handler); whoever wrote half a file removes it on the way out.
  *
  * A signal that comes just before a read that blocks would not interrupt it. So from the first one
- * on an alarm rings twenty times a second, which ends any such call.
+ * on an alarm rings twenty times a second, which ends any such call. A command that runs scripts
+ * insists: what has not ended at the third ring (a lock that a thread in a full pipe holds, memory
+ * by the gigabyte that is given back) is ended there, in the handler, with the sentence, the code
+ * and the half-written files as on the way out.
  */
 #include "app/cli.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#define RINGS 3
+
 static atomic_int interrupted; /* the number of the first signal */
-_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may touch lock-free atomics only");
+static atomic_int rings;
+static atomic_bool insists, is_said;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2,
+               "a signal handler may touch lock-free atomics only");
 
 static void ring(void)
 {
@@ -34,7 +43,25 @@ static void on_signal(int number)
 
 static void on_alarm(int number)
 {
+    static const char sentence[] = "dbo: interrupted\n";
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
     (void)number; /* what it interrupts is what it is for */
+    if (atomic_fetch_add(&rings, 1) + 1 < RINGS || !atomic_load(&insists))
+        return;
+    dbo_output_drop_all();
+    if (dbo_cli_says_interruption() && poll(&out, 1, 0) == 1)
+        (void)!write(STDERR_FILENO, sentence, sizeof sentence - 1);
+    _exit(dbo_cli_interruption_code());
+}
+
+void dbo_cli_insist(bool on)
+{
+    atomic_store(&insists, on);
+}
+
+bool dbo_cli_says_interruption(void)
+{
+    return !atomic_exchange(&is_said, true);
 }
 
 void dbo_cli_catch_signals(void)

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -100,6 +101,27 @@ static void remove_left_behind(const char *path)
     closedir(entries);
 }
 
+/* Those with a temporary file, for dbo_output_drop_all; what finds no room stays for the next one
+ * who writes the same output. */
+static _Atomic(dbo_output *) open_outputs[4];
+
+static void note(dbo_output *from, dbo_output *to)
+{
+    size_t i = 0;
+    for (dbo_output *is = from; i < sizeof open_outputs / sizeof *open_outputs; i++, is = from)
+        if (atomic_compare_exchange_strong(&open_outputs[i], &is, to))
+            return;
+}
+
+void dbo_output_drop_all(void)
+{
+    for (size_t i = 0; i < sizeof open_outputs / sizeof *open_outputs; i++) {
+        const dbo_output *output = atomic_load(&open_outputs[i]);
+        if (output && output->temporary[0])
+            (void)unlink(output->temporary);
+    }
+}
+
 /* Opens and locks the temporary file beside the real target. Somebody may have taken it for one
  * that was left behind before it was locked: then there is another. */
 static int open_beside(dbo_output *output)
@@ -116,8 +138,10 @@ static int open_beside(dbo_output *output)
             return -1;
         }
         (void)flock(fd, LOCK_EX); /* a file system without locks: then nobody removes, either */
-        if (fstat(fd, &mine) != 0 || mine.st_nlink > 0)
+        if (fstat(fd, &mine) != 0 || mine.st_nlink > 0) {
+            note(NULL, output);
             return fd;
+        }
         close(fd);
     }
 }
@@ -267,4 +291,5 @@ void dbo_output_discard(dbo_output *output)
     if (output->temporary[0])
         unlink(output->temporary);
     output->temporary[0] = '\0';
+    note(output, NULL);
 }

@@ -49,4 +49,8 @@ dbo_status dbo_output_flush_stdout(dbo_error *err);
 /* The same right after printing, without a flush; `reason`: the errno that it left, 0 before. */
 dbo_status dbo_output_check_stdout(int reason, dbo_error *err);
 
+/* Removes the temporary files of all outputs that are open: for a signal handler that ends the
+ * process. */
+void dbo_output_drop_all(void);
+
 #endif
