@@ -144,10 +144,23 @@ int dbo_sandbox_raise_again(lua_State *L)
     return lua_error(L);
 }
 
+/* dbo_sandbox_pcall on behalf of a script, which gets the sentence about memory in full. */
+static int pcall_for_script(lua_State *L, int arguments)
+{
+    dbo_error err = {0};
+    int lua_status = dbo_sandbox_pcall(L, arguments, LUA_MULTRET);
+    if (lua_status == LUA_ERRMEM && dbo_sandbox_of(L)->memory_refused) {
+        dbo_sandbox_fail_memory(dbo_sandbox_of(L), &err);
+        lua_pop(L, 1);
+        lua_pushstring(L, err.message);
+    }
+    return lua_status;
+}
+
 static int call_protected(lua_State *L)
 {
     luaL_checkany(L, 1);
-    int lua_status = dbo_sandbox_pcall(L, lua_gettop(L) - 1, LUA_MULTRET);
+    int lua_status = pcall_for_script(L, lua_gettop(L) - 1);
     lua_pushboolean(L, lua_status == LUA_OK);
     lua_insert(L, 1);
     return lua_gettop(L);
@@ -162,7 +175,7 @@ static int call_with_handler(lua_State *L)
     lua_pushboolean(L, 1);
     lua_pushvalue(L, 1);
     lua_rotate(L, 3, 2);
-    if (dbo_sandbox_pcall(L, arguments, LUA_MULTRET) == LUA_OK)
+    if (pcall_for_script(L, arguments) == LUA_OK)
         return lua_gettop(L) - 2;
     lua_pushboolean(L, 0);
     lua_pushvalue(L, 2);

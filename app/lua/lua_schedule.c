@@ -43,12 +43,17 @@ static dbo_status set_keys(dbo_schedule_keys *keys, const dbo_value *table, dbo_
     return DBO_OK;
 }
 
-static int collect_recording(lua_State *L)
+/* Large, and not the collector's: it does not wait for it. Closed, nobody looks at it any more. */
+static void release(lua_State *L, dbo_recording *recording)
 {
-    dbo_recording *recording = lua_touserdata(L, 1);
     dbo_template_release(recording->t);
     recording->t = NULL;
     dbo_sandbox_charge(L, &recording->charged, 0);
+}
+
+static int collect_recording(lua_State *L)
+{
+    release(L, lua_touserdata(L, 1));
     return 0;
 }
 
@@ -169,13 +174,15 @@ static int make_schedule(lua_State *L)
         dbo_lua_raise(L, &err);
     }
     lua_replace(L, 2);
-    dbo_recording *first = record(L, &keys, 2);
-    compare(L, first, record(L, &keys, 2));
+    dbo_recording *first = record(L, &keys, 2), *second = record(L, &keys, 2);
+    compare(L, first, second);
+    release(L, second);
     if (dbo_template_check(first->t, &err) != DBO_OK)
         raise(L, &err);
     dbo_lua_schedule *made = lua_newuserdatauv(L, sizeof *made, 0);
     *made = (dbo_lua_schedule){.t = dbo_template_retain(first->t)};
     luaL_setmetatable(L, DBO_LUA_SCHEDULE);
+    release(L, first);
     dbo_sandbox_charge(L, &made->charged, dbo_template_bytes(made->t));
     return 1;
 }

@@ -48,13 +48,16 @@ void dbo_template_release(dbo_template *t)
 
 size_t dbo_template_bytes(const dbo_template *t)
 {
-    const dbo_program_builder *b = &t->builder;
+    const dbo_program_builder *b = &t->builder; /* its arrays are the program's, once finished */
+    const dbo_program *p = &t->program;
     size_t bytes = sizeof *t + t->arena.held_bytes + b->program.texts.held_bytes +
-                   t->program.texts.held_bytes + t->num_op_names * sizeof *t->op_names +
-                   b->cap_ops * sizeof *b->program.ops + b->cap_posts * sizeof *b->program.posts +
-                   b->cap_buffers * sizeof *b->program.buffers;
+                   p->texts.held_bytes + t->num_op_names * sizeof *t->op_names +
+                   (b->cap_ops + p->num_ops) * sizeof *p->ops +
+                   (b->cap_posts + p->num_posts) * sizeof *p->posts +
+                   (b->cap_buffers + p->num_buffers) * sizeof *p->buffers;
     for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++)
-        bytes += t->cap_lines[u] * sizeof *t->lines[u] + b->cap_instrs[u] * sizeof(dbo_instr);
+        bytes += t->cap_lines[u] * sizeof *t->lines[u] +
+                 (b->cap_instrs[u] + p->num_instrs[u]) * sizeof(dbo_instr);
     return bytes;
 }
 
