@@ -152,6 +152,7 @@ static int pcall_for_script(lua_State *L, int arguments)
     if (lua_status == LUA_ERRMEM && dbo_sandbox_of(L)->memory_refused) {
         dbo_sandbox_fail_memory(dbo_sandbox_of(L), &err);
         lua_pop(L, 1);
+        lua_gc(L, LUA_GCCOLLECT); /* what was in use while it was refused */
         lua_pushstring(L, err.message);
     }
     return lua_status;
