@@ -115,7 +115,8 @@ static void mistakes_in_a_script_are_1(void **state)
 
 /* ---- Ctrl-C: 130 ---- */
 
-static char *const interrupted[] = {"dbo", "run", "t.lua", "--json", "result.json", NULL};
+static char *const interrupted[] = {
+    "dbo", "run", "t.lua", "--json", "result.json", "--memory-limit=2000", NULL};
 
 /* How many entries the folder has beside t.lua, out and err. */
 static int other_files(void)

@@ -63,7 +63,10 @@ static void is_described(const dbo_command *command, const dbo_cli_option *optio
     const char *section = strstr(man, dbo_cli_is_shared(option) ? ".SH OPTIONS OF EVERY" : line);
     assert_non_null(section);
     const char *end = strstr(section + 1, "\n.S");
-    snprintf(words, sizeof words, "\\fB\\-\\-%s\\fR", option->name);
+    size_t at = (size_t)snprintf(words, sizeof words, "\\fB\\-\\-");
+    for (const char *c = option->name; *c; c++) /* with dashes as roff has them */
+        at += (size_t)snprintf(words + at, sizeof words - at, *c == '-' ? "\\-" : "%c", *c);
+    snprintf(words + at, sizeof words - at, "\\fR");
     const char *found = strstr(section, words);
     if (!found || (end && found > end))
         fail_msg("the manual page has no --%s of %s", option->name, command->name);
