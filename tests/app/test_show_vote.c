@@ -12,85 +12,86 @@
 
 #define MAX_SETS 3
 
+static const struct {
+    const char *sets[MAX_SETS], *derived;
+} cases[] = {
+    {{"all2all_backend=deepep_low_latency", "batch.num_tokens=64,33"},
+     "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
+     "  allowed    by every rank\n"
+     "  threshold  the smallest rank has 33 tokens, not below 32, the decode threshold\n"
+     "  bucket     64, the smallest capture size from 64 on\n"
+     "  decision   split (ok): the step is split\n"
+     "  graph      FULL\n"
+     "  runs       64 tokens on ranks 0-1\n"},
+    {{"batch.num_tokens=32,40"},
+     "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
+     "  allowed    by every rank\n"
+     "  threshold  the smallest rank has 32 tokens, not below 32, the decode threshold\n"
+     "  bucket     40, the smallest capture size from 40 on\n"
+     "  decision   split (ok): the step is split\n"
+     "  graph      FULL\n"
+     "  runs       40 tokens on ranks 0-1\n"},
+    {{"batch.num_tokens=31,40"},
+     "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
+     "  allowed    by every rank\n"
+     "  threshold  the smallest rank has 31 tokens, below 32, the decode threshold\n"
+     "  decision   no split (threshold): the smallest rank has fewer tokens than the "
+     "threshold\n"
+     "  graph      FULL\n"
+     "  runs       40 tokens on ranks 0-1\n"},
+    {{"batch.num_tokens=40,100"},
+     "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
+     "  allowed    by every rank\n"
+     "  threshold  the smallest rank has 40 tokens, not below 32, the decode threshold\n"
+     "  bucket     104, the smallest capture size from 100 on; the smallest rank's last ubatch "
+     "would be empty in it: eager\n"
+     "  decision   split (ok): the step is split\n"
+     "  graph      NONE\n"
+     "  runs       100 tokens on ranks 0-1\n"},
+    {{"all2all_backend=deepep_high_throughput", "batch.num_tokens=64,100"},
+     "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
+     "  allowed    by every rank\n"
+     "  threshold  the smallest rank has 64 tokens, not below 32, the decode threshold\n"
+     "  bucket     104, the smallest capture size from 100 on; not used: only a uniform decode "
+     "over a capturable all-to-all is\n"
+     "  decision   split (ok): the step is split\n"
+     "  graph      NONE\n"
+     "  runs       100 tokens on ranks 0-1\n"},
+    {{"rules=v1", "batch.num_tokens=64,100"},
+     "  wanted     by every rank (its own threshold and veto)\n"
+     "  last one   of 104 padded tokens the smallest rank has 64: its last ubatch is not "
+     "empty\n"
+     "  decision   split (ok): the step is split\n"
+     "  graph      FULL\n"
+     "  runs       104 tokens on ranks 0-1\n"},
+    {{"rules=v1", "batch.num_tokens=40,100"},
+     "  wanted     by every rank (its own threshold and veto)\n"
+     "  last one   of 104 padded tokens the smallest rank has 40: its last ubatch is empty, so "
+     "nobody splits\n"
+     "  decision   no split (empty_ubatch): the last ubatch of a rank would hold only padding\n"
+     "  graph      FULL\n"
+     "  runs       104 tokens on ranks 0-1\n"},
+    {{"rules=v1", "batch.num_tokens=20,100"},
+     "  wanted     not by every rank: one 0 in row 2 decides\n"
+     "  decision   no split (threshold): the smallest rank has fewer tokens than the "
+     "threshold\n"
+     "  graph      FULL\n"
+     "  runs       104 tokens on ranks 0-1\n"},
+    {{"rules=v1", "enable_dbo=false", "batch.num_tokens=40,100"},
+     "  wanted     not by every rank: one 0 in row 2 decides\n"
+     "  decision   no split (off): dual batch overlap is not enabled\n"
+     "  graph      FULL\n"
+     "  runs       104 tokens on ranks 0-1\n"},
+    {{"enable_dbo=false", "batch.num_tokens=40,100"},
+     "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
+     "  decision   no split (off): dual batch overlap is not enabled\n"
+     "  graph      FULL\n"
+     "  runs       104 tokens on ranks 0-1\n"},
+};
+
 static void each_rank_derives_the_same(void **state)
 {
     (void)state;
-    static const struct {
-        const char *sets[MAX_SETS], *derived;
-    } cases[] = {
-        {{"all2all_backend=deepep_low_latency", "batch.num_tokens=64,33"},
-         "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
-         "  allowed    by every rank\n"
-         "  threshold  the smallest rank has 33 tokens, not below 32, the decode threshold\n"
-         "  bucket     64, the smallest capture size from 64 on\n"
-         "  decision   split (ok): the step is split\n"
-         "  graph      FULL\n"
-         "  runs       64 tokens on ranks 0-1\n"},
-        {{"batch.num_tokens=32,40"},
-         "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
-         "  allowed    by every rank\n"
-         "  threshold  the smallest rank has 32 tokens, not below 32, the decode threshold\n"
-         "  bucket     40, the smallest capture size from 40 on\n"
-         "  decision   split (ok): the step is split\n"
-         "  graph      FULL\n"
-         "  runs       40 tokens on ranks 0-1\n"},
-        {{"batch.num_tokens=31,40"},
-         "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
-         "  allowed    by every rank\n"
-         "  threshold  the smallest rank has 31 tokens, below 32, the decode threshold\n"
-         "  decision   no split (threshold): the smallest rank has fewer tokens than the "
-         "threshold\n"
-         "  graph      FULL\n"
-         "  runs       40 tokens on ranks 0-1\n"},
-        {{"batch.num_tokens=40,100"},
-         "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
-         "  allowed    by every rank\n"
-         "  threshold  the smallest rank has 40 tokens, not below 32, the decode threshold\n"
-         "  bucket     104, the smallest capture size from 100 on; the smallest rank's last ubatch "
-         "would be empty in it: eager\n"
-         "  decision   split (ok): the step is split\n"
-         "  graph      NONE\n"
-         "  runs       100 tokens on ranks 0-1\n"},
-        {{"all2all_backend=deepep_high_throughput", "batch.num_tokens=64,100"},
-         "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
-         "  allowed    by every rank\n"
-         "  threshold  the smallest rank has 64 tokens, not below 32, the decode threshold\n"
-         "  bucket     104, the smallest capture size from 100 on; not used: only a uniform decode "
-         "over a capturable all-to-all is\n"
-         "  decision   split (ok): the step is split\n"
-         "  graph      NONE\n"
-         "  runs       100 tokens on ranks 0-1\n"},
-        {{"rules=v1", "batch.num_tokens=64,100"},
-         "  wanted     by every rank (its own threshold and veto)\n"
-         "  last one   of 104 padded tokens the smallest rank has 64: its last ubatch is not "
-         "empty\n"
-         "  decision   split (ok): the step is split\n"
-         "  graph      FULL\n"
-         "  runs       104 tokens on ranks 0-1\n"},
-        {{"rules=v1", "batch.num_tokens=40,100"},
-         "  wanted     by every rank (its own threshold and veto)\n"
-         "  last one   of 104 padded tokens the smallest rank has 40: its last ubatch is empty, so "
-         "nobody splits\n"
-         "  decision   no split (empty_ubatch): the last ubatch of a rank would hold only padding\n"
-         "  graph      FULL\n"
-         "  runs       104 tokens on ranks 0-1\n"},
-        {{"rules=v1", "batch.num_tokens=20,100"},
-         "  wanted     not by every rank: one 0 in row 2 decides\n"
-         "  decision   no split (threshold): the smallest rank has fewer tokens than the "
-         "threshold\n"
-         "  graph      FULL\n"
-         "  runs       104 tokens on ranks 0-1\n"},
-        {{"rules=v1", "enable_dbo=false", "batch.num_tokens=40,100"},
-         "  wanted     not by every rank: one 0 in row 2 decides\n"
-         "  decision   no split (off): dual batch overlap is not enabled\n"
-         "  graph      FULL\n"
-         "  runs       104 tokens on ranks 0-1\n"},
-        {{"enable_dbo=false", "batch.num_tokens=40,100"},
-         "  kind       every request runs 1 token(s), the decode query length: uniform decode\n"
-         "  decision   no split (off): dual batch overlap is not enabled\n"
-         "  graph      FULL\n"
-         "  runs       104 tokens on ranks 0-1\n"},
-    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         dbo_experiment e;
         dbo_outcome outcome;
