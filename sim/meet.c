@@ -30,7 +30,7 @@ static bool grow_comm(sim_comm *comm)
     sim_meet *meets = cap > comm->mask ? calloc(cap, sizeof *meets) : NULL;
     if (!meets)
         return false;
-    for (uint32_t i = comm->oldest; i != comm->newest; i++)
+    for (uint32_t i = comm->oldest; comm->meets && i != comm->newest; i++)
         meets[i & (cap - 1)] = comm->meets[i & comm->mask];
     free(comm->meets);
     comm->meets = meets;
@@ -59,8 +59,10 @@ static void give_transfers(dbo_sim *sim, sim_transfer *transfers)
 
 static dbo_status open_meet(dbo_sim *sim, sim_comm *comm, dbo_op_id id, uint32_t rank)
 {
-    if ((!comm->meets || comm->newest - comm->oldest > comm->mask) && !grow_comm(comm))
-        return dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+    if ((!comm->meets || comm->newest - comm->oldest > comm->mask) && !grow_comm(comm)) {
+        dbo_sim_fail(sim, DBO_NO_MEMORY, "out of memory for transfers");
+        return DBO_NO_MEMORY;
+    }
     sim_meet *meet = &comm->meets[comm->newest++ & comm->mask];
     *meet = (sim_meet){.id = dbo_op_id_with_rank(id, 0),
                        .opened_by = rank,
