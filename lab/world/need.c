@@ -8,7 +8,7 @@
 
 #define MIB               ((uint64_t)1 << 20)
 #define RUN_BYTES         (2 * MIB)
-#define RANK_BYTES        (UINT64_C(112) << 10) /* its stacks, streams, memory pools and runner, twice */
+#define RANK_BYTES        (UINT64_C(112) << 10) /* its stacks, streams, pools and runner, twice */
 #define PEER_BYTES        44u /* for every other rank: its column of the votes, twice */
 #define REQUEST_BYTES     80u
 #define INSTRUCTION_BYTES 160u /* spans, issues, marks; a node of a graph */
