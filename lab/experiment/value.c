@@ -166,8 +166,8 @@ dbo_status dbo_value_integer(const char *key, const dbo_value *value, double min
 {
     double number = value->kind == DBO_VALUE_INTEGER ? (double)value->integer : value->real;
     bool is_whole = value->kind == DBO_VALUE_INTEGER;
-    if (value->kind == DBO_VALUE_REAL && number > -1e15 && number < 1e15)
-        is_whole = number == (double)(int64_t)number;
+    if (value->kind == DBO_VALUE_REAL && !isnan(number)) /* every double from 1e16 on is whole */
+        is_whole = number >= 1e16 || number <= -1e16 || number == (double)(int64_t)number;
     if (!is_whole)
         return dbo_value_mismatch(key, "an integer", value, err);
     DBO_TRY(check_range(key, number, min, max, err));

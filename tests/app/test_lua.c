@@ -153,7 +153,7 @@ static void mistakes_carry_their_line(void **state)
     expect_failure(HEAD "return dbo.experiment { nodes = 2.5, " TAIL, DBO_INVALID,
                    "t.lua:2: nodes must be an integer, got 2.5");
     expect_failure(HEAD "return dbo.experiment { nodes = 1e18, " TAIL, DBO_INVALID,
-                   "t.lua:2: nodes must be an integer, got 1e+18");
+                   "t.lua:2: nodes is 1e+18; it must be from 1 to 4096");
     expect_failure(HEAD "return dbo.experiment { nodes = print, " TAIL, DBO_INVALID,
                    "t.lua:2: nodes must be an integer, got a function");
     expect_failure(HEAD "return dbo.experiment { enable_dbo = 1, " TAIL, DBO_INVALID,
