@@ -217,7 +217,7 @@ static void tables_refuse(void **state)
         {"layers", {.kind = DBO_VALUE_REAL, .real = 60.5}, "layers must be an integer, got 60.5"},
         {"layers", {.kind = DBO_VALUE_INTEGER, .integer = -1}, "layers is -1; it must be from"},
         {"layers", {.kind = DBO_VALUE_REAL, .real = NAN}, "layers must be an integer, got nan"},
-        {"layers", {.kind = DBO_VALUE_REAL, .real = -INFINITY}, "an integer, got -inf"},
+        {"layers", {.kind = DBO_VALUE_REAL, .real = -INFINITY}, "layers is -inf; it must be from 1 to 1024"},
         {"layers", {.kind = DBO_VALUE_TEXT, .text = "61"}, "got string \"61\""},
         {"layers", {.kind = DBO_VALUE_BOOL, .boolean = true}, "got true"},
         {"attention", {.kind = DBO_VALUE_TEXT, .text = "mha"}, "\"mla\", \"gqa\", \"linear\""},
