@@ -40,7 +40,7 @@ void dbo_hardware_init(dbo_hardware *hardware)
         .ll_nvlink_fraction = 0.92,
         .ht_alpha_ns = 30000,
         .ht_counts_ns = 20000,
-        .ht_forward_fraction = 0.88,
+        .ht_forward_fraction = 0.84,
         .comm_sm_gbps = 14,
         .comm_sms = 20,
         .ll_sms = 0,

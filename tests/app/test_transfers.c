@@ -41,6 +41,7 @@ static void times_are_those_published(void **state)
 {
     (void)state;
     expect_fine("ll-published");
+    expect_fine("ht-published");
 }
 
 static void transfers_of_a_rank_share_its_ports(void **state)
