@@ -270,6 +270,9 @@ static void bases_may_not_run_in_a_circle(void **state)
     expect_failure_like(HEAD "local m = { layers = 3 }\nm.base = m\n"
                              "return dbo.experiment { model = m, " TAIL,
                         DBO_LIMIT, "a description is tables more than 16 deep");
+    expect_failure_like(HEAD "local l = {}\nl[1] = l\n" /* a list has itself in it */
+                             "return dbo.experiment { layers = l, " TAIL,
+                        DBO_LIMIT, "a description is tables more than 16 deep");
 }
 
 /* ---- the sandbox ---- */
