@@ -6,6 +6,7 @@
 #include "app/cli.h"
 
 #include "app/io/input.h"
+#include "core/base/clean.h"
 #include "dbo_build.h"
 #include "viz/text/ascii.h"
 #include "viz/text/wrap.h"
@@ -209,12 +210,31 @@ static dbo_status parse_all(dbo_parse *parse, int argc, char **argv)
 
 /* ---- sentences ---- */
 
+/* Does the terminal's encoding have more than ASCII? Asked of the names: the locale itself need not
+ * be installed. */
+static bool has_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (int i = 0; i < 3; i++) {
+        const char *locale = getenv(names[i]);
+        if (locale && locale[0])
+            return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+    }
+    return false;
+}
+
 /* A line for the terminal out of a text that a script or a file may have made. */
 static void put_line(const char *before, const char *text)
 {
     dbo_strbuf line = {0};
+    dbo_strbuf_add(&line, before);
     dbo_text_clean(&line, text, strlen(text));
-    fprintf(stderr, "%s%s\n", before, line.failed ? "out of memory" : dbo_strbuf_text(&line));
+    dbo_strbuf_add(&line, "\n");
+    const char *whole = line.failed ? "dbo: out of memory\n" : dbo_strbuf_text(&line);
+    if (has_utf8())
+        fputs(whole, stderr);
+    else
+        dbo_ascii_write(whole, strlen(whole), stderr);
     dbo_strbuf_fini(&line);
 }
 
@@ -257,15 +277,18 @@ int dbo_cli_end_with(dbo_status status, const dbo_error *err)
 
 dbo_status dbo_cli_print(const dbo_cli *cli, dbo_strbuf *text, dbo_error *err)
 {
-    dbo_status status = text->failed ? dbo_fail_memory(err, "the text") : DBO_OK;
+    dbo_strbuf page = {0};
+    dbo_text_clean_page(&page, dbo_strbuf_text(text), text->len, cli->use_color);
+    dbo_strbuf_end(text, &page);
+    dbo_status status = page.failed ? dbo_fail_memory(err, "the text") : DBO_OK;
     errno = 0;
     if (status == DBO_OK && cli->ascii)
-        dbo_ascii_write(dbo_strbuf_text(text), text->len, stdout);
+        dbo_ascii_write(dbo_strbuf_text(&page), page.len, stdout);
     else if (status == DBO_OK)
-        fputs(dbo_strbuf_text(text), stdout);
+        fputs(dbo_strbuf_text(&page), stdout);
     if (status == DBO_OK)
         status = dbo_output_check_stdout(errno, err); /* a later flush would know no reason */
-    dbo_strbuf_fini(text);
+    dbo_strbuf_fini(&page);
     return status;
 }
 
@@ -345,13 +368,16 @@ dbo_status dbo_cli_open_outputs(dbo_cli *cli, dbo_error *err)
 
 static void log_line(void *self, dbo_log_subsystem subsystem, dbo_log_level level, const char *line)
 {
-    fprintf(self, "dbo: %s: %s: %s\n", dbo_log_subsystem_name(subsystem), dbo_log_level_name(level),
-            line);
+    char before[64];
+    (void)self;
+    snprintf(before, sizeof before, "dbo: %s: %s: ", dbo_log_subsystem_name(subsystem),
+             dbo_log_level_name(level));
+    put_line(before, line);
 }
 
 static dbo_status begin_log(dbo_cli *cli, dbo_error *err)
 {
-    dbo_log_init(&cli->log, log_line, stderr);
+    dbo_log_init(&cli->log, log_line, NULL);
     const char *environment = getenv("DBO_LOG");
     if (environment && dbo_log_set(&cli->log, environment, err) != DBO_OK)
         return dbo_error_prefix(err, "DBO_LOG");
@@ -360,16 +386,17 @@ static dbo_status begin_log(dbo_cli *cli, dbo_error *err)
     return DBO_OK;
 }
 
-/* Does the terminal's encoding have more than ASCII? Asked of the names: the locale itself need not
- * be installed. */
-static bool has_utf8(void)
+/* Terminals are known by parts of their names, as there is no database to ask; what is not known
+ * has to be told. */
+static bool knows_colours(const char *term)
 {
-    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *locale = getenv(names[i]);
-        if (locale && locale[0])
-            return strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
-    }
+    static const char *const parts[] = {
+        "xterm",   "color", "ansi",  "linux",  "screen",    "tmux",    "rxvt",    "vt1",   "vt2",
+        "vt3",     "vt4",   "vt5",   "cygwin", "alacritty", "kitty",   "foot",    "putty", "eterm",
+        "konsole", "gnome", "iterm", "mlterm", "wezterm",   "ghostty", "contour", "st-"};
+    for (size_t i = 0; term && i < sizeof parts / sizeof *parts; i++)
+        if (strcasestr(term, parts[i]))
+            return true;
     return false;
 }
 
@@ -378,8 +405,7 @@ static bool decide_color(const dbo_cli *cli)
     if (cli->color != DBO_COLOR_AUTO)
         return cli->color == DBO_COLOR_ALWAYS;
     const char *none = getenv("NO_COLOR");
-    const char *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(none && none[0]) && term && strcmp(term, "dumb") != 0;
+    return isatty(STDOUT_FILENO) && !(none && none[0]) && knows_colours(getenv("TERM"));
 }
 
 static int run_parsed(dbo_cli *cli)

@@ -94,8 +94,8 @@ static dbo_status draw(const dbo_outcome *outcome, const dbo_layers *layers, dbo
     return dbo_text_timeline(text, runs, num_runs, style, err);
 }
 
-static dbo_status print_text(const run_arguments *arguments, const dbo_outcome *outcome,
-                             dbo_text_style style, dbo_error *err)
+static dbo_status print_text(const dbo_cli *cli, const run_arguments *arguments,
+                             const dbo_outcome *outcome, dbo_text_style style, dbo_error *err)
 {
     dbo_strbuf text = {0};
     dbo_experiment_describe(outcome->result.experiment, style.width, &text);
@@ -109,9 +109,7 @@ static dbo_status print_text(const run_arguments *arguments, const dbo_outcome *
     if (status == DBO_OK) {
         dbo_strbuf_add(&text, "\n");
         dbo_result_print(&outcome->result, style, &text);
-        status = dbo_need_memory(!text.failed, "the printed result", err);
-        if (status == DBO_OK)
-            fputs(dbo_strbuf_text(&text), stdout);
+        status = dbo_cli_print(cli, &text, err);
     }
     dbo_strbuf_fini(&text);
     return status;
@@ -162,7 +160,7 @@ static dbo_status show(const dbo_cli *cli, run_arguments *arguments, const dbo_o
         DBO_TRY(dbo_step_through(outcome, layers, style, STDIN_FILENO, stdout, dbo_cli_interrupted,
                                  err));
     else if (!dbo_cli_document_on_stdout(cli))
-        DBO_TRY(print_text(arguments, outcome, style, err));
+        DBO_TRY(print_text(cli, arguments, outcome, style, err));
     if (arguments->json.path)
         DBO_TRY(write_json(outcome, &arguments->json.file, err));
     if (arguments->trace.path)

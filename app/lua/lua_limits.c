@@ -122,6 +122,9 @@ dbo_status dbo_sandbox_fail_over(const dbo_sandbox *box, dbo_over over, bool ins
                         "the script and its runs computed for more than %g s, which %s sets",
                         limits->total_ms / 1000.0, DBO_SANDBOX_TIME_KEY);
     case DBO_OVER_MEMORY: return dbo_sandbox_fail_memory(box, err);
+    case DBO_OVER_OUTPUT:
+        return dbo_fail(err, DBO_LIMIT, "Is there a loop of prints that never ends?",
+                        "the script printed more than %zu MiB", limits->output_bytes >> 20);
     case DBO_OVER_CANCELLED:
     case DBO_OVER_NOTHING: break;
     }

@@ -5,6 +5,7 @@
  * of the memory cap. math.random starts from a fixed seed: a script is a pure function of its text.
  */
 #include "app/lua/lua_sandbox_impl.h"
+#include "core/base/clean.h"
 #include "viz/text/ascii.h"
 
 #include <lauxlib.h>
@@ -13,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Of a text that is cleaned at a time. */
+#define PIECE_BYTES ((size_t)4096)
 
 dbo_sandbox *dbo_sandbox_of(lua_State *L)
 {
@@ -34,13 +38,36 @@ bool dbo_sandbox_has_printed(const dbo_sandbox *box)
     return box->has_printed;
 }
 
+/* A piece that holds whole characters. */
+static void print_piece(dbo_sandbox *box, const char *text, size_t bytes)
+{
+    dbo_strbuf clean = {0};
+    dbo_text_clean_page(&clean, text, bytes, false);
+    size_t room = box->limits.output_bytes - box->printed_bytes;
+    size_t taken = clean.len < room ? clean.len : room;
+    if (box->limits.ascii)
+        dbo_ascii_write(dbo_strbuf_text(&clean), taken, box->limits.print_to);
+    else
+        (void)fwrite(dbo_strbuf_text(&clean), 1, taken, box->limits.print_to);
+    box->printed_bytes += taken;
+    if (taken < clean.len) {
+        fputc('\n', box->limits.print_to);
+        atomic_store(&box->over, DBO_OVER_OUTPUT);
+    }
+    dbo_strbuf_fini(&clean);
+}
+
 void dbo_sandbox_print(dbo_sandbox *box, const char *text, size_t bytes)
 {
     box->has_printed = true;
-    if (box->limits.ascii)
-        dbo_ascii_write(text, bytes, box->limits.print_to);
-    else
-        (void)fwrite(text, 1, bytes, box->limits.print_to);
+    for (size_t at = 0, part; at < bytes && atomic_load(&box->over) == DBO_OVER_NOTHING;
+         at += part) {
+        part = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        while (part < bytes - at && part > PIECE_BYTES - 4 &&
+               ((unsigned char)text[at + part] & 0xc0u) == 0x80u)
+            part--;
+        print_piece(box, text + at, part);
+    }
 }
 
 /* string.rep with a bound on its result; the original is upvalue 1. Two empty strings are answered
@@ -85,6 +112,7 @@ static int print_line(lua_State *L)
         lua_pop(L, 1);
     }
     dbo_sandbox_print(box, "\n", 1);
+    dbo_sandbox_check(L);
     return 0;
 }
 
@@ -292,6 +320,7 @@ dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err
     use->total_ms = use->total_ms ? use->total_ms : 30000;
     use->string_bytes = use->string_bytes ? use->string_bytes : (size_t)16 << 20;
     use->source_bytes = use->source_bytes ? use->source_bytes : (size_t)8 << 20;
+    use->output_bytes = use->output_bytes ? use->output_bytes : (size_t)16 << 20;
     use->print_to = use->print_to ? use->print_to : stdout;
     atomic_init(&box->holders, 1);
     box->module_ref = LUA_NOREF;

@@ -47,6 +47,7 @@ typedef struct dbo_sandbox_limits {
     uint32_t total_ms;             /* of all calls and their runs; default 30000 */
     size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
     size_t source_bytes;           /* of one script; default 8 MiB */
+    size_t output_bytes;           /* of all that it prints; default 16 MiB */
     bool (*cancelled)(void *self); /* polled while a script runs, by it and by the caller's
                                     * thread; may be NULL */
     void *cancelled_self;
@@ -62,7 +63,8 @@ void dbo_sandbox_destroy(dbo_sandbox *box); /* NULL is fine */
 const dbo_sandbox_limits *dbo_sandbox_limits_of(const dbo_sandbox *box);
 /* Has the script printed something? */
 bool dbo_sandbox_has_printed(const dbo_sandbox *box);
-/* What the script prints goes this way. */
+/* What the script prints goes this way: cleaned (clean.h), and no more than may be printed; a
+ * dbo_sandbox_check behind it ends a script that prints more. */
 void dbo_sandbox_print(dbo_sandbox *box, const char *text, size_t bytes);
 lua_State *dbo_sandbox_lua(dbo_sandbox *box);
 /* The sandbox that a C function called from Lua runs in. */

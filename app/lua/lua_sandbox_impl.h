@@ -39,6 +39,7 @@ typedef enum dbo_over {
     DBO_OVER_OWN_TIME, /* without its runs */
     DBO_OVER_TIME,     /* with them */
     DBO_OVER_MEMORY,
+    DBO_OVER_OUTPUT,
     DBO_OVER_CANCELLED
 } dbo_over;
 
@@ -48,6 +49,7 @@ struct dbo_sandbox {
     dbo_sandbox_limits limits;
     size_t used_bytes,
         unpaced_bytes; /* the latter: C memory that Lua's collector has not heard of */
+    size_t printed_bytes;
     uint64_t instructions;
     dbo_source *sources;
     const char *script;  /* the path that was loaded first; or NULL */

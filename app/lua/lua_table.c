@@ -200,6 +200,7 @@ static void print_out(lua_State *L, const dbo_strbuf *text)
     check_text(L, text);
     const char *bytes = dbo_strbuf_text(text);
     dbo_sandbox_print(dbo_sandbox_of(L), bytes, strlen(bytes));
+    dbo_sandbox_check(L);
 }
 
 static int print_table(lua_State *L)

@@ -2,6 +2,7 @@
 #include "app/say/describe.h"
 
 #include "app/say/fault_text.h"
+#include "core/base/clean.h"
 #include "viz/text/wrap.h"
 
 #include <string.h>

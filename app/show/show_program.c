@@ -1,5 +1,6 @@
 /* show_program.c: a layer's schedule as a listing and as JSON, with durations alone on the GPU. */
 #include "app/show/show.h"
+#include "core/base/clean.h"
 #include "core/trace/notation.h"
 #include "lab/files/program_json.h"
 #include "sim/cost.h"

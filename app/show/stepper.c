@@ -7,6 +7,7 @@
 #include "app/show/stepper.h"
 
 #include "app/io/keyboard.h"
+#include "core/base/clean.h"
 #include "core/base/strbuf.h"
 #include "core/base/vec.h"
 #include "viz/text/view.h"
@@ -38,6 +39,7 @@ typedef struct stepper {
     dbo_text_style style;
     dbo_strbuf turn; /* a turn's lines, not yet wrapped */
     dbo_strbuf text;
+    dbo_strbuf page; /* it, as it is printed */
 } stepper;
 
 /* ---- turns ---- */
@@ -242,7 +244,9 @@ static dbo_status show_turns(stepper *s, const dbo_layers *layers, dbo_keyboard 
                  s->style.width);
         if (s->text.failed)
             return dbo_fail_memory(err, "a turn");
-        fputs(dbo_strbuf_text(&s->text), out);
+        dbo_strbuf_clear(&s->page);
+        dbo_text_clean_page(&s->page, dbo_strbuf_text(&s->text), s->text.len, s->style.colour);
+        fputs(dbo_strbuf_text(&s->page), out);
         (void)fflush(out);
         dbo_strbuf_clear(&s->text);
         if (ferror(out) || (number + 1 < s->turns.count && !next_step(k, cancelled)))
@@ -281,6 +285,7 @@ dbo_status dbo_step_through(const dbo_outcome *outcome, const dbo_layers *layers
     }
     dbo_strbuf_fini(&s.turn);
     dbo_strbuf_fini(&s.text);
+    dbo_strbuf_fini(&s.page);
     DBO_VEC_FINI(&s.turns);
     free(s.issues);
     return status;

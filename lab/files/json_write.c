@@ -5,6 +5,8 @@
  */
 #include "lab/files/json_write.h"
 
+#include "core/base/clean.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,56 +153,43 @@ void dbo_json_close(dbo_json_writer *w)
 
 /* --- text --------------------------------------------------------------------------------- */
 
-/* Length of the valid UTF-8 sequence at s, 0 when there is none (overlong and surrogates too). */
-static size_t utf8_length(const unsigned char *s, size_t left)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t need = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : s[0] >= 0xE0 && s[0] <= 0xEF ? 3 : 4;
-    if (s[0] < 0xC2 || s[0] > 0xF4 || left < need)
-        return 0;
-    for (size_t i = 1; i < need; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) ||
-        (s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return need;
-}
-
-static void put_escaped_char(dbo_json_writer *w, unsigned char c)
+/* What a terminal could take for a command and what nobody sees is escaped, too. */
+static void put_escaped_char(dbo_json_writer *w, uint32_t c)
 {
     static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: character, letter */
     for (size_t i = 0; i + 1 < sizeof named; i += 2) {
-        if ((unsigned char)named[i] == c) {
+        if ((uint32_t)named[i] == c) {
             put_char(w, '\\');
             put_char(w, named[i + 1]);
             return;
         }
     }
-    char text[8];
-    (void)snprintf(text, sizeof text, "\\u%04x", c);
-    put_bytes(w, text, 6);
+    char text[16];
+    if (c < 0x10000)
+        (void)snprintf(text, sizeof text, "\\u%04x", c);
+    else
+        (void)snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10),
+                       0xdc00 + (c & 0x3ff));
+    put_bytes(w, text, strlen(text));
 }
 
 static void put_quoted(dbo_json_writer *w, const char *bytes, size_t length)
 {
-    const unsigned char *s = (const unsigned char *)bytes;
     size_t plain = 0; /* start of the run that needs no escape */
     put_char(w, '"');
     for (size_t i = 0; i < length;) {
-        size_t step = utf8_length(s + i, length - i);
-        bool escape = step == 1 && (s[i] < 0x20 || s[i] == '"' || s[i] == '\\' || s[i] == 0x7F);
-        if (step > 0 && !escape) {
+        uint32_t c = 0;
+        size_t step = dbo_utf8_decode(bytes + i, length - i, &c);
+        if (step > 0 && c != '"' && c != '\\' && !dbo_utf8_is_hidden(c)) {
             i += step;
             continue;
         }
         put_bytes(w, bytes + plain, i - plain);
-        if (escape)
-            put_escaped_char(w, s[i]);
+        if (step > 0)
+            put_escaped_char(w, c);
         else
             put_bytes(w, "\xEF\xBF\xBD", 3);
-        plain = ++i;
+        plain = i += step > 0 ? step : 1;
     }
     put_bytes(w, bytes + plain, length - plain);
     put_char(w, '"');

@@ -1,6 +1,7 @@
 /* table.c: storage, alignment, CSV (table.h). */
 #include "viz/text/table.h"
 
+#include "core/base/clean.h"
 #include "core/base/vec.h"
 #include "viz/text/wrap.h"
 
@@ -12,10 +13,14 @@
 /* A piece of memory's own, beside what is in it. */
 #define PIECE_BYTES 24u
 
-/* A copy of a text that the table keeps; NULL: no memory. */
-static char *keep(dbo_table *table, const char *text)
+/* A copy of a text that the table keeps, `shown` as it is printed; NULL: no memory. */
+static char *keep(dbo_table *table, const char *text, bool shown)
 {
-    char *copy = strdup(text);
+    dbo_strbuf clean = {0};
+    if (shown)
+        dbo_text_clean(&clean, text, strlen(text));
+    char *copy = clean.failed ? NULL : strdup(shown ? dbo_strbuf_text(&clean) : text);
+    dbo_strbuf_fini(&clean);
     table->text_bytes += copy ? strlen(copy) + PIECE_BYTES : 0;
     return copy;
 }
@@ -35,8 +40,10 @@ void dbo_table_fini(dbo_table *table)
 {
     for (size_t i = 0; i < (size_t)table->num_rows * table->num_columns; i++)
         cell_fini(&table->cells[i]);
-    for (uint32_t c = 0; c < table->num_columns; c++)
+    for (uint32_t c = 0; c < table->num_columns; c++) {
+        free(table->columns[c].key);
         free(table->columns[c].name);
+    }
     free(table->cells);
     free(table->title);
     *table = (dbo_table){0};
@@ -44,7 +51,7 @@ void dbo_table_fini(dbo_table *table)
 
 dbo_status dbo_table_set_title(dbo_table *table, const char *title, dbo_error *err)
 {
-    char *copy = keep(table, title);
+    char *copy = keep(table, title, true);
     DBO_TRY(dbo_need_memory(copy, "a table", err));
     free(table->title);
     table->title = copy;
@@ -58,10 +65,9 @@ dbo_status dbo_table_add_column(dbo_table *table, const char *name, int decimals
                         "a table has at most %u columns, named before its "
                         "first row",
                         DBO_TABLE_MAX_COLUMNS);
-    char *copy = keep(table, name);
-    DBO_TRY(dbo_need_memory(copy, "a table", err));
-    table->columns[table->num_columns++] = (dbo_column){copy, decimals};
-    return DBO_OK;
+    dbo_column *column = &table->columns[table->num_columns++];
+    *column = (dbo_column){keep(table, name, false), keep(table, name, true), decimals};
+    return dbo_need_memory(column->key && column->name, "a table", err);
 }
 
 dbo_status dbo_table_add_row(dbo_table *table, dbo_error *err)
@@ -81,7 +87,7 @@ dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_e
 {
     dbo_cell *at = &table->cells[(size_t)(table->num_rows - 1) * table->num_columns + column];
     if (cell.kind == DBO_CELL_TEXT) {
-        cell.text = keep(table, cell.text);
+        cell.text = keep(table, cell.text, false);
         DBO_TRY(dbo_need_memory(cell.text, "a table", err));
     }
     if (cell.kind == DBO_CELL_NUMBER && !isfinite(cell.number))
@@ -95,7 +101,7 @@ dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_e
 uint32_t dbo_table_column(const dbo_table *table, const char *name)
 {
     uint32_t c = 0;
-    while (c < table->num_columns && strcmp(table->columns[c].name, name) != 0)
+    while (c < table->num_columns && strcmp(table->columns[c].key, name) != 0)
         c++;
     return c;
 }
@@ -135,8 +141,10 @@ static void add_cell(const dbo_cell *cell, int decimals, dbo_strbuf *out)
         dbo_strbuf_printf(out, "%.6g", cell->number);
     else if (cell->kind == DBO_CELL_NUMBER)
         dbo_strbuf_printf(out, "%.*f", decimals, cell->number);
+    else if (cell->kind == DBO_CELL_TEXT)
+        dbo_text_clean(out, cell->text, strlen(cell->text));
     else
-        dbo_strbuf_add(out, cell->kind == DBO_CELL_TEXT ? cell->text : "-");
+        dbo_strbuf_add(out, "-");
 }
 
 void dbo_table_cell_text(const dbo_table *table, uint32_t row, uint32_t column, dbo_strbuf *out)
@@ -255,7 +263,7 @@ static void add_quoted(const char *text, dbo_strbuf *out)
 void dbo_table_csv(const dbo_table *table, dbo_strbuf *out)
 {
     for (uint32_t c = 0; c < table->num_columns; c++) {
-        add_quoted(table->columns[c].name, out);
+        add_quoted(table->columns[c].key, out);
         dbo_strbuf_add(out, c + 1 == table->num_columns ? "\n" : ",");
     }
     for (uint32_t r = 0; r < table->num_rows; r++) {

@@ -33,7 +33,8 @@ typedef struct dbo_cell {
 } dbo_cell;
 
 typedef struct dbo_column {
-    char *name;
+    char *key;    /* as a script has it */
+    char *name;   /* as it is printed */
     int decimals; /* < 0: as the values need */
 } dbo_column;
 

@@ -1,6 +1,8 @@
 /* wrap.c: words into lines (wrap.h). */
 #include "viz/text/wrap.h"
 
+#include "core/base/clean.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -11,51 +13,6 @@ static size_t columns_of(const char *text, size_t bytes)
     for (size_t i = 0; i < bytes; i++)
         columns += ((unsigned char)text[i] & 0xc0u) != 0x80u;
     return columns;
-}
-
-/* Bytes of a character beyond ASCII that is a command: C1 controls, and what Unicode has for the
- * direction of text (U+061C, U+200E, U+200F, U+202A-202E, U+2066-2069) and for ends of lines
- * (U+2028, U+2029); 0: it is none. */
-static size_t command_bytes(const unsigned char *at, size_t left)
-{
-    if (left >= 2 && at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0)
-        return 2;
-    if (left >= 2 && at[0] == 0xd8 && at[1] == 0x9c)
-        return 2;
-    if (left < 3 || at[0] != 0xe2)
-        return 0;
-    bool marks = at[1] == 0x80 && (at[2] == 0x8e || at[2] == 0x8f);
-    bool embeds = at[1] == 0x80 && at[2] >= 0xa8 && at[2] <= 0xae;
-    bool isolates = at[1] == 0x81 && at[2] >= 0xa6 && at[2] <= 0xa9;
-    return marks || embeds || isolates ? 3 : 0;
-}
-
-/* Bytes of the character there; 0: it is none of UTF-8, or only a part of one. */
-static size_t character_bytes(const unsigned char *at, size_t left)
-{
-    size_t bytes = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < bytes; i++)
-        if (i == left || (at[i] & 0xc0u) != 0x80u)
-            return 0;
-    return at[0] < 0xf5 ? bytes : 0;
-}
-
-void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes)
-{
-    size_t from = 0, i = 0;
-    while (i < bytes) {
-        const unsigned char *at = (const unsigned char *)text + i, c = *at;
-        bool blank = c == '\n' || c == '\t' || c == '\r';
-        size_t whole = character_bytes(at, bytes - i);
-        size_t gone = c < 0x20 || c == 0x7f || whole == 0 ? 1 : command_bytes(at, bytes - i);
-        if (gone > 0) {
-            dbo_strbuf_add_bytes(out, text + from, i - from);
-            dbo_strbuf_add(out, blank ? " " : "?");
-            from = i + gone;
-        }
-        i += gone > 0 ? gone : whole;
-    }
-    dbo_strbuf_add_bytes(out, text + from, bytes - from);
 }
 
 #define LEAST_ROOM 16u /* beside a label; with less, lines begin below it */

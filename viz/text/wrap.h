@@ -4,8 +4,7 @@
  *
  * Columns are characters. No line is longer than the width, but for a path, which is kept whole: a
  * word that no line can hold is broken, and where a label leaves too little room the text goes on
- * below it. Texts come clean out of here: what a terminal could take for a command is not passed
- * on. No state.
+ * below it. Texts come clean out of here (clean.h). No state.
  */
 #ifndef DBO_WRAP_H
 #define DBO_WRAP_H
@@ -13,11 +12,6 @@
 #include "core/base/strbuf.h"
 
 #include <stdint.h>
-
-/* Appends a line of `bytes` bytes that a file or a script may have made: what a terminal could take
- * for a command, what turns the direction of text, and what is no whole character of UTF-8, become
- * '?', ends of lines and tabs blanks. */
-void dbo_text_clean(dbo_strbuf *out, const char *text, size_t bytes);
 
 /* Appends `label` and the words of `text` behind it; lines after the first begin with as many
  * blanks as the label has columns. Ends the last line. */

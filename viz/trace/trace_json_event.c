@@ -1,19 +1,28 @@
 /* trace_json_event.c: single events of a trace file, as text. Numbers are printed from integers, so
  * that no locale and no rounding can change a byte. */
+#include "core/base/clean.h"
 #include "core/trace/notation.h"
 #include "viz/trace/trace_json_impl.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+/* In findings there are names of a script's. */
 static void put_text(dbo_tj_writer *w, const char *text)
 {
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        if (*at == '"' || *at == '\\')
-            fputc('\\', w->file);
-        if (*at < 0x20)
-            fprintf(w->file, "\\u%04x", *at);
-        else
-            fputc(*at, w->file);
+    uint32_t c = 0;
+    for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+        bytes = dbo_utf8_decode(text, left, &c);
+        if (bytes > 0 && !dbo_utf8_is_hidden(c)) {
+            if (c == '"' || c == '\\')
+                fputc('\\', w->file);
+            fwrite(text, 1, bytes, w->file);
+        } else if (bytes == 1) {
+            fprintf(w->file, "\\u%04x", c);
+        } else {
+            fputc('?', w->file);
+            bytes = bytes > 0 ? bytes : 1;
+        }
     }
 }
 
