@@ -78,6 +78,21 @@ dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err)
     return add_set(at, text, err);
 }
 
+dbo_status dbo_script_take_readable(void *at, const char *text, dbo_error *err)
+{
+    dbo_script_arguments *arguments = at;
+    struct stat about;
+    int reason = stat(text, &about) != 0 ? errno : S_ISDIR(about.st_mode) ? 0 : ENOTDIR;
+    if (reason != 0) {
+        dbo_fail_read(err, text, reason);
+        return dbo_error_prefix(err, "--allow-read");
+    }
+    if (arguments->num_readable == DBO_SCRIPT_MAX_READABLE)
+        return dbo_fail(err, DBO_INVALID, NULL, "more --allow-read than dbo takes, at %.60s", text);
+    arguments->readable[arguments->num_readable++] = text;
+    return DBO_OK;
+}
+
 dbo_status dbo_script_take_executor(void *at, const char *text, dbo_error *err)
 {
     dbo_script_arguments *arguments = at;
@@ -113,6 +128,8 @@ dbo_status dbo_script_load(dbo_script_arguments *arguments, FILE *print_to, cons
 {
     dbo_load_options options = {.sets = arguments->sets,
                                 .num_sets = arguments->num_sets,
+                                .readable = arguments->readable,
+                                .num_readable = arguments->num_readable,
                                 .may_return_nothing = arguments->may_only_print,
                                 .no_runs = arguments->no_runs,
                                 .num_made = &arguments->num_made,

@@ -1,5 +1,5 @@
 /* cli_script.h: what every command that takes a script shares: the script, by its path or by its
- * name, --set, --executor, --fault, --time-limit, --memory-limit.
+ * name, --set, --allow-read, --executor, --fault, --time-limit, --memory-limit.
  *
  *     typedef struct my_arguments { dbo_script_arguments script; ... } my_arguments;
  *     .arguments = (const dbo_cli_option[]){DBO_SCRIPT_ARGUMENT(my_arguments, true), {0}},
@@ -17,12 +17,15 @@
 
 #include <limits.h>
 
-#define DBO_SCRIPT_MAX_SETS 256u
+#define DBO_SCRIPT_MAX_SETS     256u
+#define DBO_SCRIPT_MAX_READABLE 32u
 
 typedef struct dbo_script_arguments {
     const char *path; /* NULL: none was given */
     const char *sets[DBO_SCRIPT_MAX_SETS + 1];
     uint32_t num_sets;
+    const char *readable[DBO_SCRIPT_MAX_READABLE]; /* as given with --allow-read */
+    uint32_t num_readable;
     const char *fault;                       /* as given with --fault */
     char fault_set[96];                      /* "fault=NAME" */
     char executor[32];                       /* "executor=thread" */
@@ -43,6 +46,7 @@ const char *dbo_executor_words(size_t index);
 const char *dbo_fault_words(size_t index);
 /* `take` of the rows below; `at` is the dbo_script_arguments. */
 dbo_status dbo_script_take_set(void *at, const char *text, dbo_error *err);
+dbo_status dbo_script_take_readable(void *at, const char *text, dbo_error *err);
 dbo_status dbo_script_take_executor(void *at, const char *text, dbo_error *err);
 dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
 
@@ -64,6 +68,15 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
              "model.layers, hardware.sms, costs.D, or be written as in vLLM: "                    \
              "parallel_config.enable_dbo. @FILE: the keys of a JSON object. As often as wanted; " \
              "the environment's DBO_SET is read before"},                                         \
+        {"allow-read",                                                                            \
+         "DIR",                                                                                   \
+         .kind = DBO_CLI_TAKEN,                                                                   \
+         .take = dbo_script_take_readable,                                                        \
+         .at = offsetof(type, script),                                                            \
+         .many = true,                                                                            \
+         .example = "../traces",                                                                  \
+         .help = "Let scripts read what is below this folder, too, beside their own folder and "  \
+                 "what comes with dbo. As often as wanted"},                                      \
         {"executor",                                                                              \
          "KIND",                                                                                  \
          .kind = DBO_CLI_TAKEN,                                                                   \

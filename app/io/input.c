@@ -26,23 +26,34 @@ static const dbo_input *find(const struct stat *file)
     return input;
 }
 
-dbo_status dbo_input_remember(const char *path, dbo_error *err)
+static dbo_status remember(const struct stat *file, const char *name, dbo_error *err)
 {
-    struct stat file;
-    int failed = strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &file) : stat(path, &file);
-    if (failed || !S_ISREG(file.st_mode) || find(&file))
+    if (!S_ISREG(file->st_mode) || find(file))
         return DBO_OK;
-    const char *name = strcmp(path, "-") == 0 ? "the standard input" : path;
     size_t bytes = strlen(name) + 1;
     dbo_input *input = malloc(sizeof *input + bytes);
     DBO_TRY(dbo_need_memory(input, "the names of the files read", err));
-    input->device = file.st_dev;
-    input->number = file.st_ino;
+    input->device = file->st_dev;
+    input->number = file->st_ino;
     memcpy(input->path, name, bytes);
     input->next = atomic_load(&inputs);
     while (!atomic_compare_exchange_weak(&inputs, &input->next, input))
         continue;
     return DBO_OK;
+}
+
+dbo_status dbo_input_remember_open(int fd, const char *path, dbo_error *err)
+{
+    struct stat file;
+    return fstat(fd, &file) == 0 ? remember(&file, path, err) : DBO_OK;
+}
+
+dbo_status dbo_input_remember(const char *path, dbo_error *err)
+{
+    struct stat file;
+    if (strcmp(path, "-") == 0)
+        return dbo_input_remember_open(STDIN_FILENO, "the standard input", err);
+    return stat(path, &file) == 0 ? remember(&file, path, err) : DBO_OK;
 }
 
 const char *dbo_input_replaced_by(const char *path)

@@ -16,6 +16,8 @@
 
 /* "-" is the standard input. One that is not there is no failure: whoever opens it says so. */
 dbo_status dbo_input_remember(const char *path, dbo_error *err);
+/* The same of a file that is open. */
+dbo_status dbo_input_remember_open(int fd, const char *path, dbo_error *err);
 /* The path of the remembered file that writing `path` would replace, or NULL. */
 const char *dbo_input_replaced_by(const char *path);
 

@@ -1,7 +1,7 @@
 /* lua_load.c: runs a script in a sandbox of its own and takes the experiment out (lua_load.h). */
 #include "app/lua/lua_load.h"
 
-#include "app/io/script_path.h"
+#include "app/lua/lua_files.h"
 #include "app/lua/lua_read.h"
 
 #include <lauxlib.h>
@@ -13,14 +13,6 @@ typedef struct dbo_set_up {
     const char *script;
     const dbo_load_options *options;
 } dbo_set_up;
-
-static void add_folder(lua_State *L, const char *folder, const char *below)
-{
-    if (!folder || !folder[0])
-        return;
-    lua_pushfstring(L, "%s%s", folder, below);
-    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-}
 
 /* Appends "WAY KEY=VALUE" to the list at the top of the stack. */
 static void add_set(lua_State *L, const char *way, const char *set, size_t length)
@@ -43,18 +35,7 @@ static void add_environment(lua_State *L, const char *sets)
 static int set_up(lua_State *L)
 {
     const dbo_set_up *with = lua_touserdata(L, 1);
-    const char *slash = strrchr(with->script, '/');
-    const char *own = ".";
-    char folder[PATH_MAX];
-    if (slash)
-        own = lua_pushlstring(L, with->script, (size_t)(slash - with->script));
-    lua_newtable(L);
-    add_folder(L, own, "");
-    add_folder(L, own, "/..");
-    for (size_t i = 0; dbo_script_folder(i, folder); i++)
-        add_folder(L, folder, "");
-    lua_setfield(L, LUA_REGISTRYINDEX, DBO_LUA_FOLDERS);
-
+    dbo_lua_set_folders(L, with->script, with->options);
     lua_newtable(L);
     add_environment(L, getenv("DBO_SET"));
     for (uint32_t i = 0; i < with->options->num_sets; i++)

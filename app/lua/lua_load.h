@@ -1,9 +1,7 @@
 /* lua_load.h: a script into an experiment.
  *
  * A script returns what dbo.experiment { ... } gives. The environment's DBO_SET and then `sets`
- * override keys of every experiment. Names of models and hardware are files of
- * folders that are looked in, in this order: the script's own, the one above it (so that
- * scripts/workloads finds scripts/models), and those of script_path.h.
+ * override keys of every experiment. What it may read lua_files.h says.
  *
  *     dbo_experiment experiment;
  *     dbo_load_options options = {.sets = sets, .num_sets = n};
@@ -28,6 +26,8 @@ typedef struct dbo_load_options {
                               * overrides of every experiment's keys; the key may lead into
                               * model., hardware., batch. and costs. */
     uint32_t num_sets;
+    const char *const *readable; /* (num_readable) folders that it may read beside its own */
+    uint32_t num_readable;
     bool may_return_nothing; /* of a script that has printed something: *out is then zeroed, its
                               * num_layers 0 */
     const char *no_runs;     /* "--backend": what keeps the script from dbo.run; NULL: nothing */

@@ -1,9 +1,12 @@
 /* lua_preset.c: models and machines by name: scripts/models/NAME.lua, scripts/hardware/NAME.lua.
  *
  * A preset is a script that returns a table of fields, run in the same sandbox. It is looked for
- * in the folders that the sandbox was given, in order (lua_load.c). A name is one file name without
+ * in models/ or hardware/ of what comes with dbo, then of the script's own folder, then of those
+ * that the user allows (lua_files.h). A name is one file name without
  * its ending: letters, digits, '.', '-', '_', no folders, so that a script cannot probe files.
  */
+#include "app/io/beneath.h"
+#include "app/lua/lua_files.h"
 #include "app/lua/lua_read.h"
 #include "core/base/suggest.h"
 
@@ -47,13 +50,16 @@ static bool is_file_name(const char *name)
     return name[0] && name[0] != '.' && strlen(name) < 64;
 }
 
-/* Looks in one folder for NAME.lua, case aside; offers near names. Pushes the path if found. */
-static bool find_in(lua_State *L, const char *folder, const char *name, dbo_suggestion *near,
+/* Looks in one folder, which it closes, for NAME.lua, case aside; offers near names. Pushes the
+ * file's name if it is there. */
+static bool find_in(lua_State *L, int folder, const char *name, dbo_suggestion *near,
                     char nearest[64])
 {
-    DIR *dir = opendir(folder);
-    if (!dir)
+    DIR *dir = folder >= 0 ? fdopendir(folder) : NULL;
+    if (!dir) {
+        (void)close(folder);
         return false;
+    }
     char found[256] = "";
     for (const struct dirent *entry; (entry = readdir(dir));) {
         char stem[64];
@@ -74,43 +80,48 @@ static bool find_in(lua_State *L, const char *folder, const char *name, dbo_sugg
     }
     closedir(dir);
     if (found[0])
-        lua_pushfstring(L, "%s/%s", folder, found);
+        lua_pushstring(L, found);
     return found[0] != '\0';
 }
 
-/* Pushes the path of a preset; raises if there is none. */
-static void push_path(lua_State *L, const char *key, const char *name, dbo_place place)
+/* Opens a preset and pushes its path; raises if there is none. */
+static int open_preset(lua_State *L, const char *key, const char *name, dbo_place place)
 {
     dbo_error err = {0};
     dbo_suggestion near = dbo_suggest_begin(name);
     char nearest[64] = "", hint[128];
-    const char *folder = strcmp(key, "model") == 0 ? "models" : "hardware";
-    lua_getfield(L, LUA_REGISTRYINDEX, DBO_LUA_FOLDERS);
-    lua_Unsigned count = lua_rawlen(L, -1);
-    for (lua_Unsigned i = 1; i <= count && is_file_name(name); i++) {
-        lua_rawgeti(L, -1, (lua_Integer)i);
-        lua_pushfstring(L, "%s/%s", lua_tostring(L, -1), folder);
-        if (find_in(L, lua_tostring(L, -1), name, &near, nearest)) {
-            lua_replace(L, -4);
-            lua_pop(L, 2);
-            return;
-        }
-        lua_pop(L, 2);
+    const char *kind = strcmp(key, "model") == 0 ? "models" : "hardware";
+    const dbo_lua_folders *list = dbo_lua_get_folders(L);
+    for (uint32_t i = 0; i < list->count && is_file_name(name); i++) {
+        uint32_t index = (list->shipped + i) % list->count;
+        if (!find_in(L, dbo_lua_open_in(list, index, kind, true), name, &near, nearest))
+            continue;
+        const char *below = lua_pushfstring(L, "%s/%s", kind, lua_tostring(L, -1));
+        const char *path = dbo_lua_push_joined(L, list->paths[index], below);
+        int fd = dbo_lua_open_in(list, index, below, false);
+        lua_replace(L, -3);
+        lua_pop(L, 1);
+        if (fd >= 0)
+            return fd;
+        dbo_beneath_fail(&err, path, -fd);
+        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+        raise(L, place, &err);
     }
     snprintf(hint, sizeof hint,
-             "Names are the files of scripts/%s; a table of fields describes a new one.", folder);
+             "Names are the files of scripts/%s; a table of fields describes a new one.", kind);
     dbo_fail_key(&err, DBO_INVALID, key, hint,
                  near.nearest ? "unknown %s '%.48s', did you mean '%s'?" : "unknown %s '%.48s'",
                  key, name, near.nearest);
     raise(L, place, &err);
+    return -1;
 }
 
 static void read_preset(lua_State *L, dbo_described *into, const char *name, dbo_place place)
 {
     dbo_error err = {0};
-    push_path(L, into->key, name, place);
+    int fd = open_preset(L, into->key, name, place);
     const dbo_place inside = {.path = lua_tostring(L, -1)};
-    if (dbo_sandbox_load_file(dbo_sandbox_of(L), inside.path, &err) != DBO_OK) {
+    if (dbo_sandbox_load_open(dbo_sandbox_of(L), fd, inside.path, &err) != DBO_OK) {
         if (err.status == DBO_IO)
             err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
         dbo_sandbox_raise(L, &err);

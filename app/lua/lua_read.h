@@ -20,8 +20,6 @@
 
 #include <lua.h>
 
-/* Registry key of the list of folders that presets are looked for in. */
-#define DBO_LUA_FOLDERS "dbo.folders"
 /* Registry key of what overrides the keys of every experiment: "DBO_SET nodes=4", "--set nodes=8".
  */
 #define DBO_LUA_SETS "dbo.sets"
@@ -98,9 +96,6 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value
 
 /* Pushes the functions load and run into the module table at the top of the stack. */
 void dbo_lua_open_run(lua_State *L);
-/* Pushes the path of a file as seen from the calling script, from the function's first argument,
- * which must be relative and end in `ending`. */
-const char *dbo_lua_push_path(lua_State *L, const char *function, const char *ending);
 
 /* ---- files of requests (lua_requests.c) ---- */
 

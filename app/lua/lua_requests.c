@@ -3,6 +3,7 @@
  * One JSON object a line: {"id", "input_ids" | "input_len", "max_new", "arrival_step"}. Of the ids
  * only their number matters to a step's cost. The path is relative to the script, as in dbo.load.
  */
+#include "app/lua/lua_files.h"
 #include "app/lua/lua_read.h"
 #include "lab/files/json.h"
 
@@ -95,13 +96,14 @@ static dbo_status check_id(lua_State *L, int seen, const dbo_json_value *root, u
 static int read_requests(lua_State *L)
 {
     dbo_error err = {0};
-    const char *path = dbo_lua_push_path(L, "dbo.requests", ".jsonl");
     size_t left = dbo_sandbox_left_bytes(dbo_sandbox_of(L)) / 2; /* the text doubles as it grows */
     size_t max_bytes = left < MAX_FILE_BYTES ? left : MAX_FILE_BYTES;
     dbo_request_file *file = lua_newuserdatauv(L, sizeof *file, 0);
     *file = (dbo_request_file){0};
     luaL_setmetatable(L, "dbo.requests");
-    if (dbo_sandbox_read(path, max_bytes, &file->text, &err) != DBO_OK) {
+    int fd = dbo_lua_open_file(L, "dbo.requests", ".jsonl");
+    const char *path = lua_tostring(L, -1);
+    if (dbo_sandbox_read(fd, path, max_bytes, &file->text, &err) != DBO_OK) {
         err.status = err.status == DBO_IO ? DBO_INVALID : err.status;
         dbo_lua_raise(L, &err);
     }

@@ -3,7 +3,7 @@
  * An experiment keeps the table that it was made from (its user value), so that dbo.run can make it
  * once more with other values and what follows from them follows again.
  */
-#include "app/lua/lua_load.h"
+#include "app/lua/lua_files.h"
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_result.h"
 #include "app/say/result_text.h"
@@ -21,45 +21,6 @@
 
 /* ---- dbo.load(path) ---- */
 
-/* Pushes the path of a script as seen from the calling one. */
-static const char *push_relative(lua_State *L, const char *path)
-{
-    lua_Debug ar;
-    if (lua_getstack(L, 1, &ar) && lua_getinfo(L, "S", &ar) && ar.source[0] == '@') {
-        const char *slash = strrchr(ar.source, '/');
-        if (slash) {
-            lua_pushlstring(L, ar.source + 1, (size_t)(slash - ar.source));
-            lua_pushstring(L, path);
-            lua_concat(L, 2);
-            return lua_tostring(L, -1);
-        }
-    }
-    return lua_pushstring(L, path);
-}
-
-const char *dbo_lua_push_path(lua_State *L, const char *function, const char *ending)
-{
-    dbo_error err = {0};
-    char what[64];
-    const dbo_value *value = dbo_lua_read(L, 1);
-    const char *path = dbo_value_text(value);
-    size_t length = path ? strlen(path) : 0, wanted = strlen(ending);
-    if (!path) {
-        snprintf(what, sizeof what, "the path of %s", function);
-        dbo_value_mismatch(what, "a string", value, &err);
-        dbo_lua_raise(L, &err);
-    } else if (path[0] == '/') {
-        dbo_lua_fail(L, DBO_INVALID, "For example: ../models/mine.lua",
-                     "%s takes a path relative to the script, not the absolute '%.80s'", function,
-                     path);
-    } else if (length <= wanted || strcmp(path + length - wanted, ending) != 0) {
-        dbo_lua_fail(L, DBO_INVALID, NULL,
-                     "%s takes the path of a %s file, relative to the script, not '%.80s'",
-                     function, ending, path);
-    }
-    return push_relative(L, path);
-}
-
 static lua_Integer add_depth(lua_State *L, lua_Integer by)
 {
     lua_getfield(L, LUA_REGISTRYINDEX, DEPTH);
@@ -73,11 +34,12 @@ static lua_Integer add_depth(lua_State *L, lua_Integer by)
 static int load_script(lua_State *L)
 {
     dbo_error err = {0};
-    const char *path = dbo_lua_push_path(L, "dbo.load", ".lua");
     if (add_depth(L, 0) == MAX_LOADS)
         dbo_lua_fail(L, DBO_LIMIT, "Does one load itself?", "more than %d scripts load each other",
                      MAX_LOADS);
-    if (dbo_sandbox_load_file(dbo_sandbox_of(L), path, &err) != DBO_OK) {
+    int fd = dbo_lua_open_file(L, "dbo.load", ".lua");
+    const char *path = lua_tostring(L, -1);
+    if (dbo_sandbox_load_open(dbo_sandbox_of(L), fd, path, &err) != DBO_OK) {
         if (err.status != DBO_IO)
             dbo_sandbox_raise(L, &err);
         err.status = DBO_INVALID; /* DBO_IO is said of the script alone */

@@ -232,13 +232,57 @@ static int set_metatable(lua_State *L)
     return 1;
 }
 
+/* ---- globals ---- */
+
+/* Pushes a copy of the table at the top of the stack, and of the tables in it. */
+static void push_copy(lua_State *L)
+{
+    int from = lua_gettop(L);
+    luaL_checkstack(L, 8, "globals");
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, from); lua_pop(L, 1)) {
+        lua_pushvalue(L, -2);
+        lua_pushvalue(L, -2);
+        if (lua_istable(L, -1)) {
+            push_copy(L);
+            lua_remove(L, -2);
+        }
+        lua_rawset(L, from + 1);
+    }
+    if (lua_getmetatable(L, from))
+        lua_setmetatable(L, from + 1);
+}
+
+/* Its copy of the module is the upvalue, once it is made. */
 static int require_dbo(lua_State *L)
 {
     const char *name = luaL_checkstring(L, 1);
     if (strcmp(name, "dbo") != 0)
         return luaL_error(L, "scripts can require \"dbo\" only, not \"%s\"", name);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, dbo_sandbox_of(L)->module_ref);
+    if (lua_isnil(L, lua_upvalueindex(1))) {
+        if (lua_rawgeti(L, LUA_REGISTRYINDEX, dbo_sandbox_of(L)->module_ref) != LUA_TTABLE)
+            return 1;
+        push_copy(L);
+        lua_replace(L, lua_upvalueindex(1));
+    }
+    lua_pushvalue(L, lua_upvalueindex(1));
     return 1;
+}
+
+/* Gives the table at the top of the stack a `require` of its own. */
+static void set_require(lua_State *L)
+{
+    lua_pushnil(L);
+    lua_pushcclosure(L, require_dbo, 1);
+    lua_setfield(L, -2, "require");
+}
+
+void dbo_sandbox_push_globals(lua_State *L)
+{
+    lua_rawgeti(L, LUA_REGISTRYINDEX, dbo_sandbox_of(L)->globals_ref);
+    push_copy(L);
+    lua_remove(L, -2);
+    set_require(L);
 }
 
 /* ---- set-up ---- */
@@ -276,9 +320,11 @@ static int set_up(lua_State *L)
     static const char *const strings[] = {"byte", "char",  "find",     "format",  "gmatch", "gsub",
                                           "len",  "lower", "match",    "reverse", "sub",    "upper",
                                           "pack", "rep",   "packsize", "unpack",  NULL};
-    static const luaL_Reg own[] = {{"print", print_line},           {"require", require_dbo},
-                                   {"pcall", call_protected},       {"xpcall", call_with_handler},
-                                   {"setmetatable", set_metatable}, {NULL, NULL}};
+    static const luaL_Reg own[] = {{"print", print_line},
+                                   {"pcall", call_protected},
+                                   {"xpcall", call_with_handler},
+                                   {"setmetatable", set_metatable},
+                                   {NULL, NULL}};
     luaL_requiref(L, "_G", luaopen_base, 1);
     luaL_requiref(L, "string", luaopen_string, 1);
     luaL_requiref(L, "table", luaopen_table, 1);
@@ -303,6 +349,15 @@ static int set_up(lua_State *L)
     lua_getfield(L, -1, "randomseed");
     lua_pushinteger(L, 0);
     lua_call(L, 1, 0);
+
+    lua_pushliteral(L, "");
+    lua_getmetatable(L, -1);
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable"); /* methods of strings are reached from all globals */
+    lua_settop(L, 1);
+    push_copy(L);
+    dbo_sandbox_of(L)->globals_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    set_require(L);
     return 0;
 }
 

@@ -105,11 +105,15 @@ int dbo_sandbox_raise_at(lua_State *L, dbo_error *err);
 /* The same for a loaded file that has already returned: the line of its first `key =`. */
 int dbo_sandbox_raise_in(lua_State *L, const char *path, dbo_error *err);
 
-/* The value that `require "dbo"` returns is the one at the top of the stack; pops it. */
+/* What `require "dbo"` returns is a copy of the table at the top of the stack; pops it. */
 void dbo_sandbox_set_module(dbo_sandbox *box);
 
-/* Reads a whole file of at most max_bytes into a zeroed text, the caller's to free; its data is not
- * NULL then. */
-dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, dbo_strbuf *text, dbo_error *err);
+/* The same of a file that is open, which it closes, for a script that is running: its code has
+ * globals and a `dbo` of its own, as they were at the beginning. */
+dbo_status dbo_sandbox_load_open(dbo_sandbox *box, int fd, const char *path, dbo_error *err);
+/* Reads an open file, which it closes, of at most max_bytes into a zeroed text, the caller's to
+ * free; `path` is its name. */
+dbo_status dbo_sandbox_read(int fd, const char *path, size_t max_bytes, dbo_strbuf *text,
+                            dbo_error *err);
 
 #endif

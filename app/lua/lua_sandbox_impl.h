@@ -30,6 +30,7 @@ typedef struct dbo_chunk {
     dbo_source *source;
     const char *path; /* by which it is loaded */
     size_t at;
+    bool own_globals;
 } dbo_chunk;
 
 /* What a script has used more of than it may. */
@@ -56,7 +57,7 @@ struct dbo_sandbox {
     dbo_chunk chunk;     /* to be loaded */
     const char *loading; /* what the parser reads; or NULL */
     uint32_t loading_line;
-    int module_ref;
+    int globals_ref, module_ref; /* what files that are loaded get copies of */
     bool memory_refused, has_printed;
     bool running;     /* on the script's thread */
     dbo_error raised; /* the last one of a C function; its Lua object: registry, under the box */
@@ -75,6 +76,8 @@ dbo_status dbo_sandbox_take_error(dbo_sandbox *box, int lua_status, dbo_error *e
 const char *dbo_sandbox_script(const dbo_sandbox *box);
 /* Is the error object on the stack the one that a C function has raised last? */
 bool dbo_sandbox_is_raised(dbo_sandbox *box);
+/* Pushes globals for a file of its own. */
+void dbo_sandbox_push_globals(lua_State *L);
 /* Gives up one hold; the last one closes the state and frees. */
 void dbo_sandbox_release(dbo_sandbox *box);
 

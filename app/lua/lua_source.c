@@ -8,35 +8,36 @@
 #include "app/lua/lua_sandbox_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <lauxlib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Of a source that the parser gets at a time. */
 #define MAX_PIECE ((size_t)256)
 
-dbo_status dbo_sandbox_read(const char *path, size_t max_bytes, dbo_strbuf *text, dbo_error *err)
+dbo_status dbo_sandbox_read(int fd, const char *path, size_t max_bytes, dbo_strbuf *text,
+                            dbo_error *err)
 {
     char piece[16384];
-    size_t bytes = 0;
-    DBO_TRY(dbo_input_remember(path, err));
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return dbo_fail_read(err, path, errno);
-    dbo_status status = DBO_OK;
-    do {
-        bytes = fread(piece, 1, sizeof piece, file);
-        dbo_strbuf_add_bytes(text, piece, bytes);
-    } while (bytes > 0 && text->len <= max_bytes && !text->failed);
-    if (text->failed)
-        status = dbo_fail_memory(err, path);
-    else if (text->len > max_bytes)
-        status = dbo_fail(err, DBO_LIMIT, NULL, "%s is larger than %zu MiB", path, max_bytes >> 20);
-    else if (ferror(file))
-        status = dbo_fail_read(err, path, errno);
-    (void)fclose(file);
+    ssize_t bytes = 0;
+    dbo_status status = dbo_input_remember_open(fd, path, err);
+    while (status == DBO_OK && (bytes = read(fd, piece, sizeof piece)) != 0) {
+        if (bytes < 0) {
+            status = dbo_fail_read(err, path, errno);
+            break;
+        }
+        dbo_strbuf_add_bytes(text, piece, (size_t)bytes);
+        if (text->failed)
+            status = dbo_fail_memory(err, path);
+        else if (text->len > max_bytes)
+            status =
+                dbo_fail(err, DBO_LIMIT, NULL, "%s is larger than %zu MiB", path, max_bytes >> 20);
+    }
+    close(fd);
     if (status != DBO_OK)
         dbo_strbuf_fini(text);
     return status;
@@ -105,6 +106,10 @@ static int parse(lua_State *L)
     size_t length = 0;
     const char *name = lua_pushfstring(L, "@%s", chunk->path);
     int lua_status = lua_load(L, next_line, chunk, name, "t");
+    if (lua_status == LUA_OK && chunk->own_globals) {
+        dbo_sandbox_push_globals(L);
+        lua_setupvalue(L, -2, 1);
+    }
     if (lua_status == LUA_OK)
         return 1;
     if (lua_status == LUA_ERRMEM || dbo_sandbox_is_raised(dbo_sandbox_of(L)))
@@ -143,11 +148,11 @@ static size_t preamble(const char *text)
     return text[at] == '#' ? at + strcspn(text + at, "\n") : at;
 }
 
-dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err)
+static dbo_status load(dbo_sandbox *box, int fd, const char *path, bool own_globals, dbo_error *err)
 {
     dbo_strbuf text = {0};
     dbo_source *source = NULL;
-    DBO_TRY(dbo_sandbox_read(path, box->limits.source_bytes, &text, err));
+    DBO_TRY(dbo_sandbox_read(fd, path, box->limits.source_bytes, &text, err));
     DBO_TRY(keep_source(box, path, &text, &source, err));
     size_t skipped = preamble(dbo_strbuf_text(&source->text));
     if (dbo_strbuf_text(&source->text)[skipped] == LUA_SIGNATURE[0]) {
@@ -157,12 +162,23 @@ dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *
     if (memchr(dbo_strbuf_text(&source->text), '\0', source->text.len))
         return dbo_fail(err, DBO_PARSE, NULL, "%s: the file is not text", path);
     /* Nothing of the caller's, who may give the script up. */
-    box->chunk = (dbo_chunk){source, box->running ? path : source->path, skipped};
+    box->chunk = (dbo_chunk){source, box->running ? path : source->path, skipped, own_globals};
     lua_pushcfunction(box->lua, compile);
     if (!box->running)
         return dbo_sandbox_call(box, 0, 1, err);
     int lua_status = lua_pcall(box->lua, 0, 1, 0);
     return lua_status == LUA_OK ? DBO_OK : dbo_sandbox_take_error(box, lua_status, err);
+}
+
+dbo_status dbo_sandbox_load_file(dbo_sandbox *box, const char *path, dbo_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return fd < 0 ? dbo_fail_read(err, path, errno) : load(box, fd, path, false, err);
+}
+
+dbo_status dbo_sandbox_load_open(dbo_sandbox *box, int fd, const char *path, dbo_error *err)
+{
+    return load(box, fd, path, true, err);
 }
 
 /* ---- errors with a place ---- */

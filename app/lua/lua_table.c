@@ -144,7 +144,7 @@ static void put_named(lua_State *L, dbo_table *table, const dbo_value *row)
     dbo_error err = {0};
     const char *names[DBO_TABLE_MAX_COLUMNS + 1] = {0};
     for (uint32_t c = 0; c < table->num_columns; c++)
-        names[c] = table->columns[c].name;
+        names[c] = table->columns[c].key;
     const dbo_settings settings = {"the table", NULL, 0, names, NULL};
     dbo_lua_check(L, dbo_settings_set(&settings, NULL, row, &err), &err);
     for (uint32_t i = 0; i < row->count; i++) {

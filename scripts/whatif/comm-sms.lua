@@ -7,7 +7,7 @@
 
 local dbo = require "dbo"
 
-local workload = dbo.load "../workloads/deepseek-v3-prefill.lua"
+local workload = dbo.load "workloads/deepseek-v3-prefill.lua"
 
 local t = dbo.table {
   title = "DeepSeek-V3 prefill, high throughput",

@@ -7,7 +7,7 @@
 
 local dbo = require "dbo"
 
-local workload = dbo.load "../workloads/deepseek-v3-decode.lua"
+local workload = dbo.load "workloads/deepseek-v3-decode.lua"
 
 local t = dbo.table {
   title = "DeepSeek-V3 decode, 128 tokens a rank",

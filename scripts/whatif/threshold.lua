@@ -9,7 +9,7 @@
 
 local dbo = require "dbo"
 
-local workload = dbo.load "../workloads/deepseek-v3-decode.lua"
+local workload = dbo.load "workloads/deepseek-v3-decode.lua"
 
 local t = dbo.table {
   title = "DeepSeek-V3 decode, a step with DBO off and on",

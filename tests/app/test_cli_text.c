@@ -251,6 +251,13 @@ static void terminals_have_colours_and_a_width(void **state)
                  {"NO_COLOR=1", "", false},
                  {"NO_COLOR=", "", true},
                  {"TERM=dumb", "", false},
+                 {"TERM=", "", false},
+                 {"; unset TERM", "", false},
+                 {"TERM=unknown", "", false},
+                 {"TERM=network", "", false},
+                 {"TERM=screen-256color", "", true},
+                 {"TERM=vt220", "", true},
+                 {"TERM=", "--color=always", true},
                  {"NO_COLOR=1", "--color=always", true},
                  {"", "--color=never", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
