@@ -28,13 +28,14 @@ static size_t folder_bytes(const char *path)
     return slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
 }
 
-void dbo_lua_set_folders(lua_State *L, const char *script, const dbo_load_options *options)
+void dbo_lua_set_folders(lua_State *L, const char *script, const char *const *readable,
+                         uint32_t num_readable)
 {
     char folder[PATH_MAX];
     lua_newtable(L);
     add_folder(L, script, folder_bytes(script));
-    for (uint32_t i = 0; i < options->num_readable; i++)
-        add_folder(L, options->readable[i], strlen(options->readable[i]));
+    for (uint32_t i = 0; i < num_readable; i++)
+        add_folder(L, readable[i], strlen(readable[i]));
     uint32_t shipped = (uint32_t)lua_rawlen(L, -1);
     for (size_t i = 0; dbo_script_folder(i, folder); i++)
         if (folder[0])

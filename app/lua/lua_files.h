@@ -15,8 +15,6 @@
 #ifndef DBO_APP_LUA_FILES_H
 #define DBO_APP_LUA_FILES_H
 
-#include "app/lua/lua_load.h"
-
 #include <lua.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +25,8 @@ typedef struct dbo_lua_folders {
 } dbo_lua_folders;
 
 /* Makes the list, for the life of the state. */
-void dbo_lua_set_folders(lua_State *L, const char *script, const dbo_load_options *options);
+void dbo_lua_set_folders(lua_State *L, const char *script, const char *const *readable,
+                         uint32_t num_readable);
 const dbo_lua_folders *dbo_lua_get_folders(lua_State *L);
 
 /* Opens what is called so below a folder of the list: as dbo_beneath_open. */

@@ -35,7 +35,7 @@ static void add_environment(lua_State *L, const char *sets)
 static int set_up(lua_State *L)
 {
     const dbo_set_up *with = lua_touserdata(L, 1);
-    dbo_lua_set_folders(L, with->script, with->options);
+    dbo_lua_set_folders(L, with->script, with->options->readable, with->options->num_readable);
     lua_newtable(L);
     add_environment(L, getenv("DBO_SET"));
     for (uint32_t i = 0; i < with->options->num_sets; i++)

@@ -4,6 +4,7 @@
  * once more with other values and what follows from them follows again.
  */
 #include "app/lua/lua_files.h"
+#include "app/lua/lua_load.h"
 #include "app/lua/lua_read.h"
 #include "app/lua/lua_result.h"
 #include "app/say/result_text.h"

@@ -17,10 +17,13 @@
 static char *keep(dbo_table *table, const char *text, bool shown)
 {
     dbo_strbuf clean = {0};
-    if (shown)
+    if (shown && text[0])
         dbo_text_clean(&clean, text, strlen(text));
-    char *copy = clean.failed ? NULL : strdup(shown ? dbo_strbuf_text(&clean) : text);
-    dbo_strbuf_fini(&clean);
+    char *copy = clean.failed ? NULL
+                 : clean.data ? realloc(clean.data, clean.len + 1)
+                              : strdup(text);
+    if (!copy)
+        dbo_strbuf_fini(&clean);
     table->text_bytes += copy ? strlen(copy) + PIECE_BYTES : 0;
     return copy;
 }
