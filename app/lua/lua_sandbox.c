@@ -277,11 +277,23 @@ static void set_require(lua_State *L)
     lua_setfield(L, -2, "require");
 }
 
+/* Gives it a `math` whose random numbers are its own and always the same. */
+static void set_math(lua_State *L)
+{
+    lua_pushcfunction(L, luaopen_math);
+    lua_call(L, 0, 1);
+    lua_getfield(L, -1, "randomseed");
+    lua_pushinteger(L, 0);
+    lua_call(L, 1, 0);
+    lua_setfield(L, -2, "math");
+}
+
 void dbo_sandbox_push_globals(lua_State *L)
 {
     lua_rawgeti(L, LUA_REGISTRYINDEX, dbo_sandbox_of(L)->globals_ref);
     push_copy(L);
     lua_remove(L, -2);
+    set_math(L);
     set_require(L);
 }
 
@@ -328,7 +340,6 @@ static int set_up(lua_State *L)
     luaL_requiref(L, "_G", luaopen_base, 1);
     luaL_requiref(L, "string", luaopen_string, 1);
     luaL_requiref(L, "table", luaopen_table, 1);
-    luaL_requiref(L, "math", luaopen_math, 1);
     luaL_requiref(L, "utf8", luaopen_utf8, 1);
     lua_settop(L, 0);
 
@@ -345,10 +356,8 @@ static int set_up(lua_State *L)
     lua_getfield(L, -1, "rep");
     lua_pushcclosure(L, capped_rep, 1);
     lua_setfield(L, -2, "rep");
-    lua_getfield(L, 1, "math");
-    lua_getfield(L, -1, "randomseed");
-    lua_pushinteger(L, 0);
-    lua_call(L, 1, 0);
+    lua_settop(L, 1);
+    set_math(L);
 
     lua_pushliteral(L, "");
     lua_getmetatable(L, -1);

@@ -10,20 +10,21 @@
 /* In findings there are names of a script's. */
 static void put_text(dbo_tj_writer *w, const char *text)
 {
-    uint32_t c = 0;
+    const char *plain = text; /* start of what is written as it is */
     for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
+        uint32_t c = 0;
         bytes = dbo_utf8_decode(text, left, &c);
-        if (bytes > 0 && !dbo_utf8_is_hidden(c)) {
-            if (c == '"' || c == '\\')
-                fputc('\\', w->file);
-            fwrite(text, 1, bytes, w->file);
-        } else if (bytes == 1) {
-            fprintf(w->file, "\\u%04x", c);
-        } else {
+        if (bytes > 0 && c != '"' && c != '\\' && !dbo_utf8_is_hidden(c))
+            continue;
+        fwrite(plain, 1, (size_t)(text - plain), w->file);
+        if (bytes == 1)
+            fprintf(w->file, c < 0x20 || c == 0x7f ? "\\u%04x" : "\\%c", c);
+        else
             fputc('?', w->file);
-            bytes = bytes > 0 ? bytes : 1;
-        }
+        bytes = bytes > 0 ? bytes : 1;
+        plain = text + bytes;
     }
+    fputs(plain, w->file);
 }
 
 void dbo_tj_text(dbo_tj_writer *w, const char *key, const char *text)
