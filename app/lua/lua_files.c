@@ -108,43 +108,38 @@ typedef struct dbo_looked_for {
     char bare[PATH_MAX];  /* from any folder; "": it leads upwards */
 } dbo_looked_for;
 
-/* Tries one folder; pushes the path as it is shown if that is one below it, and then returns true;
- * *fd is the file, or -errno. */
-static bool try_folder(lua_State *L, const dbo_lua_folders *list, uint32_t index, const char *below,
-                       int *fd)
+/* What to open below a folder of the list; NULL: nothing. By its place, or else by its name. */
+static const char *below_folder(const dbo_looked_for *file, const dbo_lua_folders *list,
+                                uint32_t index, bool by_name)
 {
-    if (!below || !below[0])
-        return false;
-    dbo_lua_push_joined(L, list->paths[index], below);
-    *fd = dbo_lua_open_in(list, index, below, false);
-    return true;
+    if (by_name)
+        return file->bare[0] ? file->bare : NULL;
+    bool is_fine = index > 0 || file->path[0] != '/'; /* the script's own, absolute, it is not */
+    return is_fine ? part_below(file->whole, list->paths[index]) : NULL;
 }
 
 /* Tries all folders; leaves the path pushed where it was found, or else where it was looked for
- * first. -EACCES, and nothing pushed: it leads to none. */
+ * first. -EXDEV, and nothing pushed: it leads to none. */
 static int open_looked_for(lua_State *L, const dbo_looked_for *file)
 {
     const dbo_lua_folders *list = dbo_lua_get_folders(L);
-    bool is_absolute = file->path[0] == '/', is_shown = false;
-    int first = -EACCES;
+    int first = -EXDEV;
     for (uint32_t i = 0; i < 2 * list->count; i++) {
-        uint32_t index = i % list->count;
-        int fd = 0;
-        const char *below = i >= list->count ? file->bare
-                            : !is_absolute || index > 0
-                                ? part_below(file->whole, list->paths[index])
-                                : NULL;
-        if (!try_folder(L, list, index, below, &fd))
+        bool by_name = i >= list->count, is_first = first == -EXDEV;
+        uint32_t index = by_name ? i - list->count : i;
+        const char *below = below_folder(file, list, index, by_name);
+        if (!below)
             continue;
-        if (fd >= 0 || (fd != -ENOENT && fd != -ENOTDIR)) {
-            if (is_shown)
+        dbo_lua_push_joined(L, list->paths[index], below);
+        int fd = dbo_lua_open_in(list, index, below, false);
+        if (fd != -ENOENT && fd != -ENOTDIR) {
+            if (!is_first)
                 lua_remove(L, -2);
             return fd;
         }
-        if (is_shown)
+        first = is_first ? fd : first;
+        if (!is_first)
             lua_pop(L, 1);
-        first = is_shown ? first : fd;
-        is_shown = true;
     }
     return first;
 }
@@ -177,16 +172,14 @@ int dbo_lua_open_file(lua_State *L, const char *function, const char *ending)
     const char *from = push_caller_folder(L);
     bool is_there = realpath(from[0] ? from : ".", folder) != NULL;
     lua_pop(L, 1);
-    if (file.path[0] == '/')
-        (void)dbo_beneath_resolve("", file.path, file.whole);
-    else if (is_there && !dbo_beneath_resolve(folder, file.path, file.whole))
+    if (!dbo_beneath_resolve(is_there ? folder : "", file.path, file.whole))
         file.whole[0] = '\0';
     if (file.path[0] == '/' || !dbo_beneath_resolve("", file.path, file.bare))
         file.bare[0] = '\0';
     int fd = open_looked_for(L, &file);
     if (fd >= 0)
         return fd;
-    if (fd != -EACCES || file.bare[0])
+    if (fd != -EXDEV)
         dbo_beneath_fail(&err, lua_tostring(L, -1), -fd);
     else
         dbo_fail(&err, DBO_INVALID, "--allow-read DIR lets it read more.",
