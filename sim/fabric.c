@@ -156,7 +156,10 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     out->out = (dbo_flow){.nic_bytes = sent * remote, .nvlink_bytes = sent * near};
     out->in = (dbo_flow){.nic_bytes = received * remote, .nvlink_bytes = received * near};
     time_flow(&out->out, hardware, nvlink_gbps, issue_ns, copied_ns);
-    time_flow(&out->in, hardware, nvlink_gbps, issue_ns, 0);
+    if (sent == received) /* bytes come as they leave the others, alike */
+        out->in = out->out;
+    else
+        time_flow(&out->in, hardware, nvlink_gbps, issue_ns, 0);
     /* A combine's receive also sums topk rows into one: it reads all and writes a topk-th. */
     double copies = direction == DBO_A2A_COMBINE && cost->topk > 0 ? (1 + 1.0 / cost->topk) / 2 : 1;
     out->send_ns = dbo_round_ns(issue_ns + copied_ns);
@@ -200,7 +203,10 @@ void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     if (hardware->comm_needs_sms && by_sms < nvlink)
         nvlink = by_sms;
     time_flow(&out->out, hardware, nvlink, hardware->ht_alpha_ns, 0);
-    time_flow(&out->in, hardware, nvlink, hardware->ht_alpha_ns, 0);
+    if (sent == received)
+        out->in = out->out;
+    else
+        time_flow(&out->in, hardware, nvlink, hardware->ht_alpha_ns, 0);
     out->ns = later(out->out.ns, out->in.ns);
     out->counts_ns = dbo_round_ns(hardware->ht_counts_ns);
     if (out->counts_ns > out->ns)

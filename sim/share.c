@@ -17,27 +17,34 @@ static dbo_fluid_demand demand_of(dbo_sim *sim, sim_stream *s, int64_t ns)
     return demand;
 }
 
-/* Rates have changed: each head ends at another time. */
-static void schedule_ends(dbo_sim *sim, const dbo_fluid *gpu)
+/* Job number i ends then, as far as is known. */
+static inline void schedule_end(dbo_sim *sim, const dbo_fluid *gpu, uint32_t i)
 {
-    for (uint32_t i = 0; i < gpu->count; i++) {
-        sim_stream *s = &sim->streams[gpu->jobs[i].who];
-        if (s->state == SIM_STARTING)
-            continue; /* holds its SMs until `due`, when it starts to move bytes */
-        int64_t end_ns = dbo_fluid_end_ns(gpu, i);
-        int64_t due = end_ns == DBO_FLUID_ENDLESS ? -1 : end_ns;
-        if (due == s->due)
-            continue;
-        s->due = due;
-        if (due >= 0)
-            dbo_sim_schedule(sim, due, gpu->jobs[i].who);
-    }
+    sim_stream *s = &sim->streams[gpu->jobs[i].who];
+    if (s->state == SIM_STARTING)
+        return; /* holds its SMs until `due`, when it starts to move bytes */
+    int64_t end_ns = dbo_fluid_end_ns(gpu, i);
+    int64_t due = end_ns == DBO_FLUID_ENDLESS ? -1 : end_ns;
+    if (due == s->due)
+        return;
+    s->due = due;
+    if (due >= 0)
+        dbo_sim_schedule(sim, due, gpu->jobs[i].who);
 }
 
+/* Rates have changed: each job ends at another time. */
+static void schedule_ends(dbo_sim *sim, const dbo_fluid *gpu)
+{
+    for (uint32_t i = 0; i < gpu->count; i++)
+        schedule_end(sim, gpu, i);
+}
+
+/* Where nothing is crowded, before and after, all others go on at full speed. */
 static void begin(dbo_sim *sim, uint32_t stream, int64_t ns)
 {
     sim_stream *s = &sim->streams[stream];
     dbo_fluid *gpu = &sim->ranks[s->rank].gpu;
+    bool changes = gpu->crowded != 0, is_new = !s->shares;
     if (!dbo_fluid_begin(gpu, sim->now_ns, stream, demand_of(sim, s, ns), ns)) {
         dbo_sim_fail(sim, DBO_LIMIT, "more than %d kernels and flows run on rank %u at once",
                      DBO_FLUID_MAX_JOBS, s->rank);
@@ -45,16 +52,21 @@ static void begin(dbo_sim *sim, uint32_t stream, int64_t ns)
     }
     s->shares = true;
     s->due = -1;
-    schedule_ends(sim, gpu);
+    if (is_new && !changes && gpu->crowded == 0)
+        schedule_end(sim, gpu, gpu->count - 1);
+    else
+        schedule_ends(sim, gpu);
 }
 
 static void end(dbo_sim *sim, uint32_t stream)
 {
     sim_stream *s = &sim->streams[stream];
     dbo_fluid *gpu = &sim->ranks[s->rank].gpu;
+    bool changes = gpu->crowded != 0;
     dbo_fluid_end(gpu, sim->now_ns, stream);
     s->shares = false;
-    schedule_ends(sim, gpu);
+    if (changes)
+        schedule_ends(sim, gpu);
 }
 
 /* A flow that has the ports to itself goes at full speed, and is no job until another comes. */

@@ -14,7 +14,7 @@
  *         look_at(gpu.jobs[i].who, dbo_fluid_end_ns(&gpu, i));    // unless something changes
  *     dbo_fluid_end(&gpu, end_ns, stream);
  *
- * Plain data, owned by whoever embeds it. O(jobs) a change and resource.
+ * Plain data, owned by whoever embeds it. O(jobs) a change and resource of which too much is asked.
  */
 #ifndef DBO_FLUID_H
 #define DBO_FLUID_H
@@ -43,7 +43,7 @@ typedef struct dbo_fluid {
     dbo_fluid_demand capacity;
     uint32_t count;
     uint64_t asked[DBO_FLUID_RESOURCES];    /* by all jobs together */
-    bool crowded;                           /* more than there is is asked of some resource */
+    uint32_t crowded;                       /* bit k: more is asked of resource k than there is */
     int64_t now_ns;                         /* of the last change */
     dbo_fluid_job jobs[DBO_FLUID_MAX_JOBS]; /* in the order of their beginning */
 } dbo_fluid;
@@ -64,9 +64,12 @@ void dbo_fluid_end(dbo_fluid *fluid, int64_t now_ns, uint32_t who);
 static inline int64_t dbo_fluid_end_ns(const dbo_fluid *fluid, uint32_t i)
 {
     const dbo_fluid_job *job = &fluid->jobs[i];
-    return job->left == UINT64_MAX
-               ? DBO_FLUID_ENDLESS
-               : fluid->now_ns + (int64_t)((job->left + job->rate - 1) / job->rate);
+    if (job->left == UINT64_MAX)
+        return DBO_FLUID_ENDLESS;
+    uint64_t ns = job->rate == DBO_FLUID_FULL
+                      ? (job->left + (DBO_FLUID_FULL - 1)) >> DBO_FLUID_RATE_BITS
+                      : (job->left + job->rate - 1) / job->rate;
+    return fluid->now_ns + (int64_t)ns;
 }
 
 /* The rate at which jobs that ask for `asked` together fill a capacity: at most full speed. */

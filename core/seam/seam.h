@@ -143,7 +143,8 @@ typedef struct dbo_a2a_ops {
      * stream of the post. Refused in a capture.
      * Optional: NULL when needs_host_sync is false. */
     dbo_status (*counts)(void *self, dbo_a2a_handle handle);
-    /* Work issued later to `stream` sees the received data; LL: enqueues the receive there.
+    /* Work issued later to `stream` sees the received data. LL: enqueues the receive, on the stream
+     * of the post if the kernel was bound to it; what else is there need not see the data.
      * Ends the handle: it may be given out again. */
     dbo_status (*finish)(void *self, dbo_a2a_handle handle, dbo_stream stream);
     /* Optional: gives up all transfers so that peers do not wait for ever. */
