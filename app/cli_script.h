@@ -91,7 +91,7 @@ dbo_status dbo_script_take_fault(void *at, const char *text, dbo_error *err);
          .at = offsetof(type, script.time_limit),                                                 \
          .min = 1,                                                                                \
          .max = 1000000,                                                                          \
-         .usual = "5 for itself, 30 with its runs",                                               \
+         .usual = "5 for itself, 10 with its runs",                                               \
          .help = "Let a script and what it runs with dbo.run compute so long"},                   \
         {"memory-limit",                                                                          \
          "MIB",                                                                                   \

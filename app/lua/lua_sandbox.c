@@ -381,7 +381,7 @@ dbo_sandbox *dbo_sandbox_create(const dbo_sandbox_limits *limits, dbo_error *err
     use->memory_bytes = use->memory_bytes ? use->memory_bytes : (size_t)DBO_SANDBOX_MIB << 20;
     use->instructions = use->instructions ? use->instructions : 200000000;
     use->cpu_ms = use->cpu_ms ? use->cpu_ms : 5000;
-    use->total_ms = use->total_ms ? use->total_ms : 30000;
+    use->total_ms = use->total_ms ? use->total_ms : 10000;
     use->string_bytes = use->string_bytes ? use->string_bytes : (size_t)16 << 20;
     use->source_bytes = use->source_bytes ? use->source_bytes : (size_t)8 << 20;
     use->output_bytes = use->output_bytes ? use->output_bytes : (size_t)16 << 20;

@@ -44,7 +44,7 @@ typedef struct dbo_sandbox_limits {
     size_t memory_bytes;           /* of all that is kept for it; default DBO_SANDBOX_MIB */
     uint64_t instructions;         /* default 200 million: about two seconds */
     uint32_t cpu_ms;               /* of all calls, without runs; default 5000 */
-    uint32_t total_ms;             /* of all calls and their runs; default 30000 */
+    uint32_t total_ms;             /* of all calls and their runs; default 10000 */
     size_t string_bytes;           /* of one string built by string.rep; default 16 MiB */
     size_t source_bytes;           /* of one script; default 8 MiB */
     size_t output_bytes;           /* of all that it prints; default 16 MiB */
