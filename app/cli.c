@@ -391,10 +391,10 @@ static dbo_status begin_log(dbo_cli *cli, dbo_error *err)
 static bool knows_colours(const char *term)
 {
     static const char *const parts[] = {
-        "xterm",   "color", "ansi",  "linux",  "screen",    "tmux",    "rxvt",    "vt1",   "vt2",
-        "vt3",     "vt4",   "vt5",   "cygwin", "alacritty", "kitty",   "foot",    "putty", "eterm",
-        "konsole", "gnome", "iterm", "mlterm", "wezterm",   "ghostty", "contour", "st-"};
-    for (size_t i = 0; term && i < sizeof parts / sizeof *parts; i++)
+        "xterm",   "color", "ansi",  "linux", "screen", "tmux",      "rxvt",    "cygwin", "putty",
+        "konsole", "gnome", "kitty", "foot",  "mlterm", "alacritty", "wezterm", "ghostty"};
+    bool mono = term && strcasestr(term, "mono");
+    for (size_t i = 0; term && !mono && i < sizeof parts / sizeof *parts; i++)
         if (strcasestr(term, parts[i]))
             return true;
     return false;

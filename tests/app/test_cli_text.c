@@ -256,7 +256,9 @@ static void terminals_have_colours_and_a_width(void **state)
                  {"TERM=unknown", "", false},
                  {"TERM=network", "", false},
                  {"TERM=screen-256color", "", true},
-                 {"TERM=vt220", "", true},
+                 {"TERM=vt100", "", false},
+                 {"TERM=xterm-mono", "", false},
+                 {"TERM=linux", "", true},
                  {"TERM=", "--color=always", true},
                  {"NO_COLOR=1", "--color=always", true},
                  {"", "--color=never", false}};
