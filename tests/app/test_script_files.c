@@ -143,8 +143,8 @@ static void nothing_outside_is_read(void **state)
 /* Is the file that a line of strace's says was opened one that may be? */
 static bool may_open(const char *path)
 {
-    static const char *const fine[] = {DBO_SOURCE_DIR "/", "/lib",       "/usr/", "/proc/", "/sys/",
-                                       "/dev/null",        "/etc/ld.so", NULL};
+    static const char *const fine[] = {DBO_SOURCE_DIR, "/lib",      "/usr/",      "/proc/",
+                                       "/sys/",        "/dev/null", "/etc/ld.so", NULL};
     size_t length = strlen(folder);
     if (strncmp(path, folder, length) == 0)
         return strncmp(path + length, "/in", 3) == 0 &&

@@ -159,8 +159,8 @@ static void random_bytes_come_out_clean(void **state)
         bool colours = round % 2 == 1;
         for (uint64_t i = dbo_prng_below(&random, 24); i > 0; i--) {
             const char *part = parts[dbo_prng_below(&random, 16)];
-            memcpy(text + length, part, strlen(part));
-            length += strlen(part);
+            while (*part)
+                text[length++] = *part++;
         }
         dbo_strbuf once = {0}, twice = {0};
         dbo_text_clean_page(&once, text, length, colours);
