@@ -124,8 +124,8 @@ static void output_ends(void **state)
     static const char *const texts[] = {
         "local s = ('x'):rep(1 << 20) while true do print(s) end",
         "local s = ('x\\n'):rep(1 << 19) while true do pcall(print, s) end",
-        "local t = require 'dbo'.table { columns = { ('x'):rep(1 << 20) } }\n"
-        "while true do xpcall(t.print, print, t) end"};
+        ("local t = require 'dbo'.table { columns = { ('x'):rep(1 << 20) } } "
+         "while true do xpcall(t.print, print, t) end")};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         put_file("t.lua", texts[i]);
         assert_int_equal(run("dbo run t.lua | wc -c; dbo run t.lua >/dev/null"), 1);
