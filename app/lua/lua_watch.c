@@ -68,8 +68,10 @@ void dbo_sandbox_pause(dbo_sandbox *box, bool paused)
         atomic_store(&box->pause_ns, now_ns);
         atomic_store(&box->pause_process_ns, process_ns);
     } else {
+        /* In an order in which whoever looks meanwhile sees too little, never a run twice. */
+        int64_t run_ns = process_ns - atomic_exchange(&box->pause_process_ns, process_ns);
+        atomic_fetch_add(&box->runs_ns, run_ns);
         atomic_fetch_add(&box->unpaid_ns, now_ns - atomic_load(&box->pause_ns));
-        atomic_fetch_add(&box->runs_ns, process_ns - atomic_load(&box->pause_process_ns));
     }
     atomic_store(&box->paused, paused);
 }
