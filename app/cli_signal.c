@@ -36,8 +36,10 @@ static void ring(void)
 static void on_signal(int number)
 {
     int none = 0;
-    if (!atomic_compare_exchange_strong(&interrupted, &none, number))
+    if (!atomic_compare_exchange_strong(&interrupted, &none, number)) {
+        dbo_output_drop_all();
         _exit(128 + number);
+    }
     ring();
 }
 
