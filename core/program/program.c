@@ -316,7 +316,7 @@ dbo_status dbo_program_check(const dbo_program *p, dbo_error *err)
     DBO_TRY(check_tables(p, err));
     for (uint32_t i = 0; i < p->num_ops; i++)
         if (dbo_op_cost_check(&p->ops[i].cost, err) != DBO_OK)
-            return dbo_error_prefix(err, "program %s: op %u: ", p->name, i);
+            return dbo_error_prefix(err, "program %s: op %u", p->name, i);
     for (uint32_t i = 0; i < p->num_posts; i++)
         if (p->posts[i].handle >= p->num_handles)
             return dbo_fail(err, DBO_INVALID, NULL,

@@ -211,7 +211,7 @@ static void a_program_with_such_a_cost_is_refused(void **state)
     if (dbo_program_check(&program, &err) != DBO_OK)
         fail_msg("%s", err.message);
     op.cost.parts[0].kind = 9;
-    refused_with(dbo_program_check(&program, &err), &err, "program own: op 0: ");
+    refused_with(dbo_program_check(&program, &err), &err, "program own: op 0: part 0 of a cost");
 }
 
 int main(void)
