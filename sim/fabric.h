@@ -11,9 +11,10 @@
  * and ask for bytes / that time of each port meanwhile; sharing is core/base/fluid.h.
  *
  * LL: every copy of a token goes by itself: B = tokens * topk * bytes_per_token, the own node's
- * share over NVLink (the own rank's over nothing), the rest over RDMA. Bytes leave while the send
- *     kernel posts them: the flow out takes no less than its copies, and ends with it or later. The
- *     last byte is there a wire's latency later, and the receive kernel copies it out. Alone:
+ *     share over NVLink (the own rank's over nothing), the rest over RDMA. Bytes leave while the
+ *     send kernel posts them: the flow out takes no less than its copies, and ends with it or
+ *     later. The last byte is there a wire's latency later, and the receive kernel copies it out.
+ *     Alone:
  *       first byte sent to receive done = ll_alpha + max(port, send's copies) + receive's copies
  * HT: a token crosses RDMA once a remote node that it needs, and NVLink once a rank that it needs:
  *       total = ht_alpha + max(RDMA bytes / nic, NVLink bytes / min(nvlink, SMs * comm_sm_gbps))

@@ -2,8 +2,8 @@
  *
  * A preset is a script that returns a table of fields, run in the same sandbox. It is looked for
  * in models/ or hardware/ of what comes with dbo, then of the script's own folder, then of those
- * that the user allows (lua_files.h). A name is one file name without
- * its ending: letters, digits, '.', '-', '_', no folders, so that a script cannot probe files.
+ * that the user allows (lua_files.h). A name is one file name without its ending: letters, digits,
+ * '.', '-', '_', no folders, so that a script cannot probe files.
  */
 #include "app/io/beneath.h"
 #include "app/lua/lua_files.h"
