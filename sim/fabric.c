@@ -208,8 +208,7 @@ void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     else
         time_flow(&out->in, hardware, nvlink, hardware->ht_alpha_ns, 0);
     out->ns = later(out->out.ns, out->in.ns);
-    out->counts_ns = dbo_round_ns(hardware->ht_counts_ns);
-    if (out->counts_ns > out->ns)
-        out->counts_ns = out->ns;
+    int64_t counts_ns = dbo_round_ns(hardware->ht_counts_ns);
+    out->counts_ns = counts_ns < out->ns ? counts_ns : out->ns;
     out->bytes = (uint64_t)(out->out.nic_bytes + out->out.nvlink_bytes);
 }

@@ -191,6 +191,27 @@ static void listing(void **state)
     simulated_fini(&s);
 }
 
+/* Every other layer has a window: six runs of layers are named. */
+static void layers_that_take_turns(void **state)
+{
+    (void)state;
+    static const char *const many[] = {"model=gpt-oss-120b", "model.layers=13"};
+    static const char *const few[] = {"model=gpt-oss-120b", "model.layers=12"};
+    simulated s;
+    dbo_error err = {0};
+    simulate(&s, "deepseek-v3-prefill.lua", many, NUM(many));
+    assert_int_equal(dbo_show_program(&s.outcome, 12, true, &s.text, &err), DBO_OK);
+    expect(&s, "of layers 0, 2, 4, 6, 8, 10, ... of rank 0");
+    dbo_strbuf_clear(&s.text);
+    assert_int_equal(dbo_show_program(&s.outcome, 1, true, &s.text, &err), DBO_OK);
+    expect(&s, "of layers 1, 3, 5, 7, 9, 11 of rank 0");
+    simulated_fini(&s);
+    simulate(&s, "deepseek-v3-prefill.lua", few, NUM(few));
+    assert_int_equal(dbo_show_program(&s.outcome, 2, true, &s.text, &err), DBO_OK);
+    expect(&s, "of layers 0, 2, 4, 6, 8, 10 of rank 0");
+    simulated_fini(&s);
+}
+
 static void same_instr(const dbo_instr *a, const dbo_instr *b)
 {
     assert_int_equal(a->code, b->code);
@@ -551,6 +572,7 @@ int main(void)
         cmocka_unit_test(cut_of_a_step_that_is_whole),
         cmocka_unit_test(graphs),
         cmocka_unit_test(listing),
+        cmocka_unit_test(layers_that_take_turns),
         cmocka_unit_test(programs_read_back),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(every_instruction_is_read_back),
