@@ -96,6 +96,25 @@ static void names_are_clean(void **state)
     expect("dbo show program t.lua", 0, SEEN);
 }
 
+/* In JSON what nobody sees is escaped, in findings beside a trace, too. */
+static void findings_are_clean(void **state)
+{
+    (void)state;
+    put_file(
+        "t.lua",
+        "local dbo = require 'dbo'\n"
+        "local s = dbo.schedule { name = 's', num_ubatches = 2, layer = function(u)\n"
+        "  u.op { name = '\\u{202e}\\u{e0041}', us = 31, writes = 'b' }\n"
+        "  u.switch_to_comm() u.op { name = 'r', us = 5, reads = 'b' } u.switch_to_compute()\n"
+        "  u.yield()\n"
+        "end }\n"
+        "return dbo.experiment { gpus_per_node = 2, enable_expert_parallel = true, layers = 3,\n"
+        "  enable_dbo = true, costs = dbo.fixed { A = 90, S = 30, M = 40, D = 70, C = 80 },\n"
+        "  schedule = s, batch = dbo.decode { num_tokens = 64 } }\n");
+    expect("dbo check t.lua --trace -", 3, "\\u202e");
+    assert_non_null(strstr(printed, "\\udb40\\udc41"));
+}
+
 static void errors_are_clean(void **state)
 {
     (void)state;
@@ -137,11 +156,9 @@ static void output_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_printed_is_clean),
-        cmocka_unit_test(tables_are_clean),
-        cmocka_unit_test(names_are_clean),
-        cmocka_unit_test(errors_are_clean),
-        cmocka_unit_test(output_ends),
+        cmocka_unit_test(what_is_printed_is_clean), cmocka_unit_test(tables_are_clean),
+        cmocka_unit_test(names_are_clean),          cmocka_unit_test(findings_are_clean),
+        cmocka_unit_test(errors_are_clean),         cmocka_unit_test(output_ends),
     };
     return cmocka_run_group_tests_name("script_output", tests, make_folder, remove_folder);
 }

@@ -17,10 +17,14 @@ static void put_text(dbo_tj_writer *w, const char *text)
         if (bytes > 0 && c != '"' && c != '\\' && !dbo_utf8_is_hidden(c))
             continue;
         fwrite(plain, 1, (size_t)(text - plain), w->file);
-        if (bytes == 1)
-            fprintf(w->file, c < 0x20 || c == 0x7f ? "\\u%04x" : "\\%c", c);
-        else
+        if (bytes == 0)
             fputc('?', w->file);
+        else if (c == '"' || c == '\\')
+            fprintf(w->file, "\\%c", (char)c);
+        else if (c < 0x10000)
+            fprintf(w->file, "\\u%04x", c);
+        else
+            fprintf(w->file, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
         bytes = bytes > 0 ? bytes : 1;
         plain = text + bytes;
     }
