@@ -104,6 +104,9 @@ static int read_requests(lua_State *L)
     int fd = dbo_lua_open_file(L, "dbo.requests", ".jsonl");
     const char *path = lua_tostring(L, -1);
     if (dbo_sandbox_read(fd, path, max_bytes, &file->text, &err) != DBO_OK) {
+        if (err.status == DBO_LIMIT && max_bytes < MAX_FILE_BYTES)
+            dbo_lua_fail(L, DBO_LIMIT, DBO_SANDBOX_MEMORY_HINT,
+                         "%s needs more memory than the script has left", path);
         err.status = err.status == DBO_IO ? DBO_INVALID : err.status;
         dbo_lua_raise(L, &err);
     }
@@ -113,7 +116,8 @@ static int read_requests(lua_State *L)
     lua_newtable(L);
     lua_Integer count = 0;
     uint32_t line = 1;
-    for (const char *at = file->text.data, *end = at + file->text.len; at < end; line++) {
+    for (const char *at = dbo_strbuf_text(&file->text), *end = at + file->text.len; at < end;
+         line++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         size_t bytes = (size_t)((newline ? newline : end) - at);
         if (strspn(at, " \t\r") < bytes) {

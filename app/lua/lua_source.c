@@ -88,7 +88,7 @@ static const char *next_line(lua_State *L, void *self, size_t *bytes)
     dbo_chunk *chunk = self;
     const dbo_strbuf *text = &chunk->source->text;
     dbo_sandbox *box = dbo_sandbox_of(L);
-    const char *line = text->data + chunk->at;
+    const char *line = dbo_strbuf_text(text) + chunk->at; /* of an empty file: "" */
     size_t left = text->len - chunk->at;
     left = left < MAX_PIECE ? left : MAX_PIECE;
     const char *newline = memchr(line, '\n', left);

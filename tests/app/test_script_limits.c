@@ -156,6 +156,8 @@ static void requests_count(void **state)
     assert_int_equal(fclose(file), 0);
     CHECK("run --memory-limit 64", "require('dbo').requests('r.jsonl')", 1,
           "the script needs more than 64 MiB of memory", 5, 64);
+    CHECK("run --memory-limit 16", "s = ('x'):rep(4 << 20) require('dbo').requests('r.jsonl')", 1,
+          "r.jsonl needs more memory than the script has left", 5, 64);
 }
 
 static void runs_are_bounded(void **state)
@@ -207,6 +209,9 @@ static void errors_have_a_place(void **state)
     put_file("t.lua", text);
     e = run_dbo("run --time-limit 60", path_of("t.lua").text, 0);
     assert_non_null(strstr(e.text, "t.lua:32769: too many labels/gotos"));
+    put_file("t.lua", "");
+    e = run_dbo("run", path_of("t.lua").text, 0);
+    assert_non_null(strstr(e.text, "t.lua returns nothing"));
     CHECK("run", "print(select(2, pcall(string.rep)))\nerror('as it is', 0)", 1, "dbo: as it is",
           5);
 }
