@@ -151,7 +151,8 @@ static int run_script(dbo_cli *cli, check_arguments *arguments, const dbo_check_
     dbo_check_report report;
     if (dbo_cli_open_outputs(cli, &err) != DBO_OK)
         return dbo_cli_fail_usage(&err);
-    if (dbo_check_experiment(job, &report, &err) != DBO_OK)
+    if (dbo_script_check_need(&arguments->script, job->experiment, &err) != DBO_OK ||
+        dbo_check_experiment(job, &report, &err) != DBO_OK)
         return dbo_cli_fail(&err);
     int code = conclude(cli, arguments, job->experiment, &report);
     dbo_check_report_fini(&report);

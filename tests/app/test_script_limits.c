@@ -175,6 +175,7 @@ static void runs_are_bounded(void **state)
     CHECK("run --memory-limit 64", one, 1, "more than the 64 MiB it may take", 5, 64);
     CHECK("run --memory-limit 192", one, 0, "Decision", 30, 192);
     CHECK("show vote --memory-limit 16", one, 1, "more than the 16 MiB it may take", 5, 64);
+    CHECK("check --memory-limit 16", one, 1, "more than the 16 MiB it may take", 5, 64);
 }
 
 static void stacks_are_not_inherited(void **state)
