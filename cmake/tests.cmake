@@ -201,11 +201,11 @@ set_tests_properties(dev_selftest PROPERTIES LABELS style TIMEOUT ${dbo_test_tim
 if(TARGET dbo)
   add_test(NAME docs COMMAND sh tests/app/docs.sh check ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(docs PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout}
+  set_tests_properties(docs PROPERTIES TIMEOUT ${dbo_test_timeout}
                        ENVIRONMENT "${dbo_own_scripts}")
   add_test(NAME map COMMAND sh tests/app/map.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:dbo>
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(map PROPERTIES LABELS style TIMEOUT ${dbo_test_timeout})
+  set_tests_properties(map PROPERTIES TIMEOUT ${dbo_test_timeout})
   find_program(BASH bash)
   if(BASH)
     add_test(NAME completion

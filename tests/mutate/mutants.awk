@@ -52,7 +52,7 @@ function selects(    part) {
 # A number becomes one more; but that there is more memory than is needed, nothing can see, nor of
 # which item a size is.
 function constants(    rest, skipped, at, len) {
-    if (/[cm]alloc\(/ || /_grow/ || /_RESERVE\(/ || /^ +(char|uint8_t) [a-z_]+\[[^]]*\][,;= ]/)
+    if (/[cm]alloc\(|lua_createtable\(/ || /_grow/ || /_RESERVE\(/ || /^ +(char|uint8_t) [a-z_]+\[[^]]*\][,;= ]/)
         return
     rest = $0
     skipped = 0
