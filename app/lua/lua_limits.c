@@ -109,7 +109,8 @@ dbo_status dbo_sandbox_fail_over(const dbo_sandbox *box, dbo_over over, bool ins
     const char *where = inside ? ", the last of them inside functions of Lua's library" : "";
     switch (over) {
     case DBO_OVER_INSTRUCTIONS:
-        return dbo_fail(err, DBO_LIMIT, "Is there a loop that never ends?",
+        return dbo_fail(err, DBO_LIMIT,
+                        "Is there a loop that never ends? If not: --time-limit above 5.",
                         "the script ran more than %" PRIu64 " million instructions",
                         limits->instructions / 1000000);
     case DBO_OVER_OWN_TIME:

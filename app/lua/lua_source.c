@@ -148,19 +148,29 @@ static size_t preamble(const char *text)
     return text[at] == '#' ? at + strcspn(text + at, "\n") : at;
 }
 
+static dbo_status check_text(const dbo_strbuf *text, size_t skipped, const char *path,
+                             dbo_error *err)
+{
+    if (dbo_strbuf_text(text)[skipped] == LUA_SIGNATURE[0])
+        return dbo_fail(err, DBO_PARSE, "Give the script's source text.",
+                        "%s: compiled Lua is not accepted", path);
+    if (memchr(dbo_strbuf_text(text), '\0', text->len))
+        return dbo_fail(err, DBO_PARSE, NULL, "%s: the file is not text", path);
+    return DBO_OK;
+}
+
 static dbo_status load(dbo_sandbox *box, int fd, const char *path, bool own_globals, dbo_error *err)
 {
     dbo_strbuf text = {0};
     dbo_source *source = NULL;
     DBO_TRY(dbo_sandbox_read(fd, path, box->limits.source_bytes, &text, err));
-    DBO_TRY(keep_source(box, path, &text, &source, err));
-    size_t skipped = preamble(dbo_strbuf_text(&source->text));
-    if (dbo_strbuf_text(&source->text)[skipped] == LUA_SIGNATURE[0]) {
-        return dbo_fail(err, DBO_PARSE, "Give the script's source text.",
-                        "%s: compiled Lua is not accepted", path);
+    size_t skipped = preamble(dbo_strbuf_text(&text));
+    dbo_status status = check_text(&text, skipped, path, err);
+    if (status != DBO_OK) {
+        dbo_strbuf_fini(&text);
+        return status;
     }
-    if (memchr(dbo_strbuf_text(&source->text), '\0', source->text.len))
-        return dbo_fail(err, DBO_PARSE, NULL, "%s: the file is not text", path);
+    DBO_TRY(keep_source(box, path, &text, &source, err));
     /* Nothing of the caller's, who may give the script up. */
     box->chunk = (dbo_chunk){source, box->running ? path : source->path, skipped, own_globals};
     lua_pushcfunction(box->lua, compile);

@@ -175,11 +175,12 @@ static bool give_up(dbo_watch *watch, dbo_error *err)
 /* True: the script has ended. False: it was given up, *err says why. */
 static bool wait_for_end(dbo_watch *watch, pthread_t thread, dbo_error *err)
 {
-    bool has_clock = pthread_getcpuclockid(thread, &watch->cpu) == 0;
+    if (pthread_getcpuclockid(thread, &watch->cpu) != 0)
+        watch->cpu = CLOCK_PROCESS_CPUTIME_ID; /* of all threads: no less, so limits still hold */
     pthread_mutex_lock(&watch->lock);
     while (!watch->done) {
         wait_a_little(watch);
-        if (!watch->done && has_clock && give_up(watch, err)) {
+        if (!watch->done && give_up(watch, err)) {
             watch->abandoned = true;
             atomic_store(&watch->box->abandoned, true);
             pthread_mutex_unlock(&watch->lock);
