@@ -291,6 +291,9 @@ static void doctor_promises_nothing(void **state)
 static void what_show_writes_check_reads(void **state)
 {
     (void)state;
+    assert_int_equal(
+        run("dbo show program " DECODE " --json | sed -n 2p | grep -q '^ \"num_ubatches\": 2,$'"),
+        0);
     assert_int_equal(run("dbo show program " DECODE " --json | dbo check --program -"), 0);
     assert_int_equal(run("dbo show program " PREFILL " --json | dbo check --program -"), 0);
 }

@@ -2,6 +2,7 @@
 #include "core/trace/metrics.h"
 #include "tests/support/hand_trace.h"
 #include "viz/text/text.h"
+#include "viz/text/unit.h"
 #include "viz/text/view.h"
 
 #include <setjmp.h>
@@ -328,10 +329,24 @@ static void no_line_is_too_wide(void **state)
     }
 }
 
+static void long_times_are_ms(void **state)
+{
+    (void)state;
+    static const double lengths[] = {99999.9, 100000, 100000.1, -99999.9, -100000, -100000.1};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        dbo_unit unit = dbo_unit_for_us(lengths[i], i % 2 == 0);
+        bool is_long = i % 3 > 0;
+        assert_string_equal(unit.name, is_long ? "ms" : i % 2 == 0 ? "us" : "µs");
+        assert_true(unit.us == (is_long ? 1000 : 1));
+        assert_int_equal(unit.decimals, is_long ? 3 : 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_and_boxes),
+        cmocka_unit_test(long_times_are_ms),
         cmocka_unit_test(flights_spread),
         cmocka_unit_test(turns_and_parks),
         cmocka_unit_test(pixels_show_what_covers_most),
