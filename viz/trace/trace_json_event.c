@@ -16,7 +16,7 @@ static void put_text(dbo_tj_writer *w, const char *text)
         bytes = dbo_utf8_decode(text, left, &c);
         if (bytes > 0 && c != '"' && c != '\\' && !dbo_utf8_is_hidden(c))
             continue;
-        fwrite(plain, 1, (size_t)(text - plain), w->file);
+        (void)fwrite(plain, 1, (size_t)(text - plain), w->file);
         if (bytes == 0)
             fputc('?', w->file);
         else if (c == '"' || c == '\\')
