@@ -8,18 +8,25 @@
 
 /* ---- costs of an ubatch ---- */
 
-/* Requests alike, next to each other, as one shape. Returns their number; shapes has room for all.
- */
-static uint32_t request_shapes(const dbo_ubatch_metadata *m, dbo_request_shape *shapes)
+/* Adds the requests of an ubatch: those alike, next to each other, are one shape. Its first one may
+ * be the rest of the last one that is there (`goes_on`). shapes has room for all. */
+static uint32_t add_shapes(const dbo_ubatch_metadata *m, bool goes_on, dbo_request_shape *shapes,
+                           uint32_t count)
 {
-    uint32_t count = 0;
     for (int32_t r = 0; r < m->num_reqs; r++) {
         uint32_t query = (uint32_t)(m->query_start_loc[r + 1] - m->query_start_loc[r]);
         uint32_t seq = (uint32_t)m->seq_lens[r];
-        if (count > 0 && shapes[count - 1].query_len == query && shapes[count - 1].seq_len == seq)
+        if (r == 0 && goes_on && count > 0) {
+            query += shapes[count - 1].query_len;
+            if (--shapes[count - 1].count > 0)
+                count++;
+            shapes[count - 1] = (dbo_request_shape){1, query, seq};
+        } else if (count > 0 && shapes[count - 1].query_len == query &&
+                   shapes[count - 1].seq_len == seq) {
             shapes[count - 1].count++;
-        else
+        } else {
             shapes[count++] = (dbo_request_shape){1, query, seq};
+        }
     }
     return count;
 }
@@ -71,7 +78,7 @@ static dbo_status ubatch_costs(plan_inputs *in, uint32_t i, uint32_t layer, dbo_
     if (d->model) {
         dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
         DBO_TRY(dbo_need_memory(shapes, "a step's requests", err));
-        shape.num_requests = request_shapes(m, shapes);
+        shape.num_requests = add_shapes(m, false, shapes, 0);
         shape.requests = shapes;
         status = dbo_step_rules_of(d)->costs(d->rules_self, d, &shape, out, err);
         free(shapes);
@@ -131,7 +138,61 @@ static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
     return DBO_OK;
 }
 
-/* EMBED runs in each ubatch, HEAD on the whole batch, whose costs are those of an unsplit cut. */
+/* Costs of the whole batch, as if it were not cut, into *out. */
+static dbo_status batch_costs(const plan_inputs *in, dbo_layer_costs *out, dbo_error *err)
+{
+    const dbo_deployment *d = in->deployment;
+    const dbo_cut *cut = in->cut;
+    dbo_layer_shape shape = {
+        .ep_size = d->ep_size,
+        .tp_size = d->config->tensor_parallel_size,
+        .low_latency = in->low_latency,
+        .padded_tokens = (uint32_t)cut->num_tokens_padded,
+        .decode_query_len = dbo_config_decode_query_len(d->config),
+    };
+    size_t most = 1;
+    for (uint32_t i = 0; i < cut->num_ubatches; i++)
+        most += (size_t)cut->metadata[i].num_reqs;
+    dbo_request_shape *shapes = malloc(most * sizeof *shapes);
+    DBO_TRY(dbo_need_memory(shapes, "a step's requests", err));
+    int32_t next = 0; /* request */
+    for (uint32_t i = 0; i < cut->num_ubatches; i++) {
+        const dbo_ubatch_metadata *m = &cut->metadata[i];
+        shape.tokens += (uint32_t)m->num_tokens;
+        shape.num_requests = add_shapes(m, m->req_start < next, shapes, shape.num_requests);
+        next = m->num_reqs > 0 ? m->req_start + m->num_reqs : next;
+    }
+    shape.requests = shapes;
+    dbo_status status = dbo_step_rules_of(d)->costs(d->rules_self, d, &shape, out, err);
+    free(shapes);
+    return status;
+}
+
+/* HEAD runs on the whole batch, whose requests it counts once; its logits too. Numbers have sizes
+ * of their own. */
+static dbo_status head_costs(plan_inputs *in, dbo_error *err)
+{
+    dbo_layer_costs *first = &in->costs[0];
+    uint64_t ref_logits = 0;
+    if (in->cut->num_ubatches == 1)
+        return DBO_OK;
+    for (uint32_t i = 0; i < in->cut->num_ubatches; i++)
+        ref_logits += in->costs[i].sizes.bytes[DBO_BUFFER_LOGITS];
+    dbo_layer_costs *whole = malloc(sizeof *whole);
+    DBO_TRY(dbo_need_memory(whole, "a step's plan", err));
+    dbo_status status = batch_costs(in, whole, err);
+    if (status == DBO_OK) {
+        first->op[DBO_KIND_HEAD] = whole->op[DBO_KIND_HEAD];
+        first->kernels[DBO_KIND_HEAD] = whole->kernels[DBO_KIND_HEAD];
+        first->sizes.bytes[DBO_BUFFER_LOGITS] = whole->sizes.bytes[DBO_BUFFER_LOGITS];
+    }
+    if (status == DBO_OK && in->deployment->numbers)
+        first->sizes.bytes[DBO_BUFFER_LOGITS] = ref_logits;
+    free(whole);
+    return status;
+}
+
+/* EMBED runs in each ubatch, HEAD on the whole batch. */
 static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
 {
     DBO_TRY(fill_costs(in, 0, err));
@@ -139,16 +200,7 @@ static dbo_status build_ends(dbo_plan *plan, plan_inputs *in, dbo_error *err)
     DBO_TRY(rewrite(plan, in, &plan->embed, err));
     if (in->costs[0].kernels[DBO_KIND_HEAD] == 0)
         return DBO_OK;
-    dbo_op_part *head = in->costs[0].op[DBO_KIND_HEAD].parts;
-    for (uint32_t i = 1; i < in->cut->num_ubatches; i++) {
-        const dbo_op_cost *more = &in->costs[i].op[DBO_KIND_HEAD];
-        for (uint32_t p = 0; p < more->num_parts; p++) {
-            head[p].flops += more->parts[p].flops;
-            head[p].hbm_bytes += more->parts[p].hbm_bytes - more->parts[p].weight_bytes;
-            head[p].tiles += more->parts[p].tiles;
-        }
-        in->costs[0].sizes.bytes[DBO_BUFFER_LOGITS] += in->costs[i].sizes.bytes[DBO_BUFFER_LOGITS];
-    }
+    DBO_TRY(head_costs(in, err));
     DBO_TRY(dbo_build_head(in->costs, &in->options, &plan->head, err));
     plan->has_head = true;
     return rewrite(plan, in, &plan->head, err);

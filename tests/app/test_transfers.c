@@ -31,6 +31,12 @@ static void a_hook_runs_where_the_post_was(void **state)
     assert_int_equal(run(line), 0);
 }
 
+static void a_head_is_of_the_batch(void **state)
+{
+    (void)state;
+    expect_fine("head");
+}
+
 static void a_step_ends_with_its_work(void **state)
 {
     (void)state;
@@ -59,6 +65,7 @@ static void uneven_ranks_receive_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_head_is_of_the_batch),
         cmocka_unit_test(a_hook_runs_where_the_post_was),
         cmocka_unit_test(a_step_ends_with_its_work),
         cmocka_unit_test(times_are_those_published),
