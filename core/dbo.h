@@ -44,6 +44,7 @@
 #include "core/seam/seam.h"        /* what a machine is: write your own back end */
 #include "core/trace/metrics.h"    /* what a trace means */
 #include "core/trace/notation.h"   /* how a schedule is written */
+#include "core/trace/split_cost.h" /* what splitting costs, by share */
 #include "core/trace/trace.h"      /* what happened */
 #include "core/turn/context.h"     /* fibers and threads; dbo_context_adopt */
 #include "core/version.h"          /* which version this is */

@@ -28,9 +28,8 @@ DBO_PUBLIC_BEGIN
 
 typedef enum dbo_platform { DBO_PLATFORM_CUDA, DBO_PLATFORM_ROCM } dbo_platform;
 
-#define DBO_DEFAULT_SMS    132 /* of a GPU where nothing says otherwise: an H100's */
-#define DBO_NUM_DTYPES     3   /* of dbo_dtype */
-#define DBO_NUM_PART_KINDS 4   /* of dbo_part_kind */
+#define DBO_DEFAULT_SMS 132 /* of a GPU where nothing says otherwise: an H100's */
+#define DBO_NUM_DTYPES  3   /* of dbo_dtype */
 
 typedef struct dbo_hardware {
     char name[64], source[160], confidence[64];

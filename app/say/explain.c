@@ -8,6 +8,7 @@
 #include "core/decide/vote.h"
 #include "core/seam/op.h"
 #include "core/trace/metrics.h"
+#include "core/trace/split_cost.h"
 #include "lab/experiment/experiment.h"
 #include "lab/faults/faults.h"
 #include "viz/text/wrap.h"

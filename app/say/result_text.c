@@ -135,9 +135,10 @@ static void put(void *self, const char *key, const dbo_datum *datum)
 {
     tables *t = self;
     const char *group = t->groups[t->depth - 1];
-    bool is_cost = strcmp(group, "split_cost_us") == 0;
+    bool is_cost =
+        strcmp(group, "split_cost_us") == 0 || (key && strcmp(key, "split_saved_us") == 0);
     table *into = is_cost ? &t->cost : &t->metrics;
-    int side = t->split && group[0] == '\0' ? ON : OFF;
+    int side = t->split && group[0] == '\0' && !is_cost ? ON : OFF;
     uint32_t i = 0;
     /* A speed-up is of one side over the other. */
     if (datum->kind != DBO_DATUM_QUANTITY || (datum->unit == DBO_UNIT_TIMES && !t->split))

@@ -125,6 +125,7 @@ static void add_attention(layer_build *b, double flops, double bytes)
     dbo_op_part *part = add_part(b, DBO_KIND_A1);
     part->kind = DBO_PART_ATTENTION;
     part->dtype = DBO_BF16;
+    part->of_kv = true;
     part->flops = flops;
     part->hbm_bytes = bytes;
 }
@@ -247,6 +248,18 @@ static void a0_mla(layer_build *b)
     add_stream(b, DBO_KIND_A0, rope + t * dbo_kv_bytes_per_token(model));
 }
 
+/* MLA prefill: keys and values out of the latents of so many rows. */
+static void add_expansion(layer_build *b, double kv_rows)
+{
+    const dbo_model_spec *model = b->model;
+    dbo_op_cost *cost = &b->costs->op[DBO_KIND_A1];
+    uint32_t before = cost->num_parts;
+    add_gemm(b, DBO_KIND_A1, kv_rows, b->heads * (model->qk_nope + model->v_head),
+             model->kv_lora_rank, model->weight_dtype);
+    if (cost->num_parts > before)
+        cost->parts[before].of_kv = true;
+}
+
 /* Core attention of MLA.
  * Decode, absorbed: q (D, nope) x (nope, kv_rank) a head; scores over kv_rank + rope, values over
  *   kv_rank, KV rows read once for all heads; (D, kv_rank) x (kv_rank, v_head) a head.
@@ -260,8 +273,7 @@ static void a1_mla(layer_build *b)
     double qk = (double)model->qk_nope + model->qk_rope;
     double kv_row = latent * dbo_dtype_bytes(model->kv_dtype);
     add_head_gemm(b, DBO_KIND_A1, sums->decode.tokens, model->kv_lora_rank, model->qk_nope);
-    add_gemm(b, DBO_KIND_A1, sums->prefill.kv_rows, b->heads * (model->qk_nope + model->v_head),
-             model->kv_lora_rank, model->weight_dtype);
+    add_expansion(b, sums->prefill.kv_rows);
     add_attention(b, 2 * sums->decode.pairs * b->heads * (latent + model->kv_lora_rank),
                   sums->decode.kv_rows * kv_row +
                       sums->decode.tokens * b->heads * (latent + model->kv_lora_rank) * b->act);

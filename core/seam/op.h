@@ -128,6 +128,7 @@ typedef enum dbo_part_kind {
     DBO_PART_ATTENTION, /* core attention: flops over KV, KV bytes */
     DBO_PART_STREAM     /* elementwise, copies, norms: bytes only */
 } dbo_part_kind;
+#define DBO_NUM_PART_KINDS 4
 
 /* One kernel of an op, alone on the device. */
 typedef struct dbo_op_part {
@@ -137,6 +138,7 @@ typedef struct dbo_op_part {
     uint32_t tiles;      /* independent output tiles (CTAs); 0: as many as SMs */
     uint8_t kind;        /* dbo_part_kind */
     uint8_t dtype;       /* dbo_dtype of the math */
+    bool of_kv;          /* works on keys and values: more of it for a request that is cut */
 } dbo_op_part;
 
 #define DBO_OP_MAX_PARTS 8

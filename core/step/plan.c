@@ -168,26 +168,28 @@ static dbo_status batch_costs(const plan_inputs *in, dbo_layer_costs *out, dbo_e
     return status;
 }
 
-/* HEAD runs on the whole batch, whose requests it counts once; its logits too. Numbers have sizes
- * of their own. */
+/* HEAD runs on the whole batch, whose requests it counts once; its logits too. Numbers have logits
+ * of their own, of every token. */
 static dbo_status head_costs(plan_inputs *in, dbo_error *err)
 {
     dbo_layer_costs *first = &in->costs[0];
-    uint64_t ref_logits = 0;
+    uint64_t logits = 0;
     if (in->cut->num_ubatches == 1)
         return DBO_OK;
     for (uint32_t i = 0; i < in->cut->num_ubatches; i++)
-        ref_logits += in->costs[i].sizes.bytes[DBO_BUFFER_LOGITS];
+        logits += in->costs[i].sizes.bytes[DBO_BUFFER_LOGITS];
     dbo_layer_costs *whole = malloc(sizeof *whole);
     DBO_TRY(dbo_need_memory(whole, "a step's plan", err));
-    dbo_status status = batch_costs(in, whole, err);
-    if (status == DBO_OK) {
+    dbo_status status = DBO_OK;
+    if (in->deployment->model)
+        status = batch_costs(in, whole, err);
+    if (status == DBO_OK && in->deployment->model) {
         first->op[DBO_KIND_HEAD] = whole->op[DBO_KIND_HEAD];
         first->kernels[DBO_KIND_HEAD] = whole->kernels[DBO_KIND_HEAD];
-        first->sizes.bytes[DBO_BUFFER_LOGITS] = whole->sizes.bytes[DBO_BUFFER_LOGITS];
+        if (!in->deployment->numbers)
+            logits = whole->sizes.bytes[DBO_BUFFER_LOGITS];
     }
-    if (status == DBO_OK && in->deployment->numbers)
-        first->sizes.bytes[DBO_BUFFER_LOGITS] = ref_logits;
+    first->sizes.bytes[DBO_BUFFER_LOGITS] = logits;
     free(whole);
     return status;
 }

@@ -84,44 +84,6 @@ dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_
 /* off.step / on.step. */
 dbo_quantity dbo_metrics_speedup(const dbo_metrics *off, const dbo_metrics *on);
 
-/* ---- what splitting costs before any overlap ---- */
-
-/* Sums over one step of one rank, in ns; -1: not known. Op times are those of the ops alone. */
-typedef struct dbo_cost_sums {
-    int64_t op_ns;     /* durations of compute- and copy-class ops */
-    int64_t weight_ns; /* the part of op_ns that weights being read account for */
-    int64_t sm_ns;     /* the part of op_ns that not having all SMs accounts for */
-    int64_t comm_ns;   /* durations of transfers, sends and receives */
-    int64_t charge_ns[DBO_CHARGE_COUNT];
-    int64_t vote_ns; /* only if this run votes */
-} dbo_cost_sums;
-
-/* X(name, what): `with` minus `without`, all in us. */
-#define DBO_SPLIT_COST_MAP(X)         \
-    X(weights, "weights read twice")  \
-    X(tiles, "smaller tiles")         \
-    X(sms, "SMs kept for transfers")  \
-    X(transfers, "smaller transfers") \
-    X(launches, "launches")           \
-    X(handoffs, "hand-offs")          \
-    X(events, "events")               \
-    X(metadata, "metadata")           \
-    X(vote, "vote")                   \
-    X(total, "together")
-
-/* `tiles` is all of the op time that weights and SMs do not explain; without these sums it
- * holds them and they are absent. `launches` are launches, posts and replays. */
-typedef struct dbo_split_cost {
-#define DBO_SPLIT_COST_FIELD(name, what) dbo_quantity name;
-    DBO_SPLIT_COST_MAP(DBO_SPLIT_COST_FIELD)
-#undef DBO_SPLIT_COST_FIELD
-} dbo_split_cost;
-
-/* All not known. */
-void dbo_cost_sums_init(dbo_cost_sums *sums);
-void dbo_split_cost_compute(dbo_split_cost *out, const dbo_cost_sums *without,
-                            const dbo_cost_sums *with);
-
 DBO_PUBLIC_END
 
 #endif

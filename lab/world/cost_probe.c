@@ -1,37 +1,83 @@
 /* cost_probe.c: each op and transfer costed once more, alone and with all SMs (cost_probe.h). */
 #include "lab/world/cost_probe.h"
 
+#include "core/base/vec.h"
 #include "sim/cost.h"
 #include "sim/fabric.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* The share of an op's time in which its weights are read, at the memory's speed. */
-static double weight_ns(const dbo_hardware *hardware, const dbo_op_cost *cost)
+/* What runs now, or is captured for later. */
+static dbo_cost_sums *sums_of(dbo_cost_probe *probe)
 {
-    double ns = 0;
-    for (uint32_t i = 0; cost->fixed_ns < 0 && i < cost->num_parts; i++) {
-        const dbo_op_part *part = &cost->parts[i];
-        double whole_ns = dbo_part_ns(hardware, part, 0);
-        double read_ns =
-            part->weight_bytes / (hardware->hbm_gbps * hardware->hbm_efficiency[part->kind]);
-        ns += read_ns < whole_ns ? read_ns : whole_ns;
-    }
-    return ns;
+    return probe->captures ? &probe->captured : &probe->sums;
+}
+
+static void add_kernel(dbo_cost_probe *probe, dbo_op_kind kind, const dbo_op_part *part)
+{
+    const dbo_hardware *hardware = probe->hardware;
+    dbo_cost_sums *sums = sums_of(probe);
+    dbo_op_sum *sum = &sums->ops[kind][part->of_kv ? DBO_COST_OF_KV : part->kind];
+    double whole_ns = dbo_part_ns(hardware, part, 0);
+    sum->work_ns += whole_ns - hardware->kernel_ns;
+    sum->weight_ns +=
+        part->weight_bytes / (hardware->hbm_gbps * hardware->hbm_efficiency[part->kind]);
+    sums->kernel_ns += hardware->kernel_ns;
+    if (probe->compute_sms > 0)
+        sums->sm_ns += dbo_part_ns(hardware, part, probe->compute_sms) - whole_ns;
 }
 
 static dbo_status launch(dbo_tap *tap, dbo_tap_call *call)
 {
     dbo_cost_probe *probe = tap->self;
     const dbo_op *op = call->in;
-    dbo_op_time budget, whole;
-    dbo_cost_ns(probe->hardware, op->cost, probe->compute_sms, &budget);
-    probe->sums.op_ns += budget.ns;
-    if (probe->compute_sms > 0) {
-        dbo_cost_ns(probe->hardware, op->cost, 0, &whole);
-        probe->sums.sm_ns += budget.ns - whole.ns;
+    dbo_op_kind kind = (dbo_op_kind)dbo_op_id_kind(op->id);
+    if (op->cost->fixed_ns >= 0)
+        sums_of(probe)->ops[kind][DBO_PART_STREAM].work_ns += (double)op->cost->fixed_ns;
+    for (uint32_t i = 0; op->cost->fixed_ns < 0 && i < op->cost->num_parts; i++)
+        add_kernel(probe, kind, &op->cost->parts[i]);
+    return DBO_OK;
+}
+
+static void begin_sums(dbo_cost_sums *sums)
+{
+    dbo_cost_sums_init(sums);
+    sums->has_ops = true;
+    sums->comm_ns = 0;
+    sums->vote_ns = 0; /* every group of several ranks votes, with DBO and without */
+}
+
+static dbo_status capture_begin(dbo_tap *tap, dbo_tap_call *call)
+{
+    dbo_cost_probe *probe = tap->self;
+    (void)call;
+    begin_sums(&probe->captured);
+    probe->captures = true;
+    return DBO_OK;
+}
+
+static void capture_end(dbo_tap *tap, dbo_tap_call *call)
+{
+    dbo_cost_probe *probe = tap->self;
+    probe->captures = false;
+    if (call->kind != DBO_TAP_CAPTURE_END || call->status != DBO_OK)
+        return;
+    dbo_cost_probe_graph graph = {*(const dbo_graph *)call->out, probe->captured};
+    if (DBO_VEC_PUSH(&probe->graphs, graph) != DBO_OK)
+        call->status = DBO_NO_MEMORY;
+}
+
+/* The latest of that number: numbers may be given out again. */
+static dbo_status replay(dbo_tap *tap, dbo_tap_call *call)
+{
+    dbo_cost_probe *probe = tap->self;
+    for (uint32_t i = probe->graphs.count; i-- > 0;) {
+        if (probe->graphs.items[i].graph != call->number)
+            continue;
+        dbo_cost_sums_add_ops(&probe->sums, &probe->graphs.items[i].sums);
+        break;
     }
-    probe->sums.weight_ns += (int64_t)weight_ns(probe->hardware, op->cost);
     return DBO_OK;
 }
 
@@ -56,40 +102,47 @@ static dbo_status post(dbo_tap *tap, dbo_tap_call *call)
         dbo_ll_time time;
         dbo_fabric_ll(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
                       args->direction, &time);
-        probe->sums.comm_ns += time.flight_ns + time.recv_ns;
+        sums_of(probe)->comm_ns += time.flight_ns + time.recv_ns;
     } else {
         dbo_ht_time time;
         dbo_fabric_ht(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
                       args->direction, probe->comm_sms, &time);
-        probe->sums.comm_ns += time.ns;
+        sums_of(probe)->comm_ns += time.ns;
     }
     return DBO_OK;
 }
 
-static const dbo_tap_hooks hooks = {
-    .before =
-        {[DBO_TAP_LAUNCH] = launch, [DBO_TAP_COMPUTE_SMS] = set_compute_sms, [DBO_TAP_POST] = post},
-    .after = {[DBO_TAP_A2A_SMS] = set_comm_sms},
-    .counts_charges = true};
+static const dbo_tap_hooks hooks = {.before =
+                                        {
+                                            [DBO_TAP_LAUNCH] = launch,
+                                            [DBO_TAP_COMPUTE_SMS] = set_compute_sms,
+                                            [DBO_TAP_POST] = post,
+                                            [DBO_TAP_CAPTURE_BEGIN] = capture_begin,
+                                            [DBO_TAP_REPLAY] = replay,
+                                        },
+                                    .after = {[DBO_TAP_A2A_SMS] = set_comm_sms,
+                                              [DBO_TAP_CAPTURE_END] = capture_end,
+                                              [DBO_TAP_CAPTURE_ABANDON] = capture_end},
+                                    .counts_charges = true};
 
 void dbo_cost_probe_wrap(dbo_cost_probe *probe, dbo_seam *seam, const dbo_hardware *hardware,
                          uint32_t ep_size, uint32_t gpus_per_node)
 {
     *probe =
         (dbo_cost_probe){.hardware = hardware, .ep_size = ep_size, .gpus_per_node = gpus_per_node};
-    dbo_cost_probe_reset(probe, false);
+    dbo_cost_probe_reset(probe);
     dbo_tap_wrap(&probe->tap, &hooks, probe, seam);
 }
 
-void dbo_cost_probe_reset(dbo_cost_probe *probe, bool keep_ops)
+void dbo_cost_probe_fini(dbo_cost_probe *probe)
 {
-    dbo_cost_sums kept = probe->sums;
-    dbo_cost_sums_init(&probe->sums);
-    probe->sums.op_ns = keep_ops ? kept.op_ns : 0;
-    probe->sums.weight_ns = keep_ops ? kept.weight_ns : 0;
-    probe->sums.sm_ns = keep_ops ? kept.sm_ns : 0;
-    probe->sums.comm_ns = keep_ops ? kept.comm_ns : 0;
-    probe->sums.vote_ns = 0; /* every group of several ranks votes, with DBO and without */
+    free(probe->graphs.items);
+    *probe = (dbo_cost_probe){0};
+}
+
+void dbo_cost_probe_reset(dbo_cost_probe *probe)
+{
+    begin_sums(&probe->sums);
     memset(probe->tap.charged, 0, sizeof probe->tap.charged);
 }
 

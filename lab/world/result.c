@@ -58,6 +58,7 @@ static void visit_split_cost(sink to, const dbo_split_cost *cost)
 {
     if (!cost) {
         put_none(to, "split_cost_us");
+        put_none(to, "split_saved_us");
         return;
     }
     open_group(to, "split_cost_us", DBO_GROUP_MEMBERS);
@@ -65,6 +66,7 @@ static void visit_split_cost(sink to, const dbo_split_cost *cost)
     DBO_SPLIT_COST_MAP(PUT_COST)
 #undef PUT_COST
     close_group(to);
+    put_quantity(to, "split_saved_us", cost->saved, DBO_UNIT_US, "saved by splitting");
 }
 
 static void visit_decision(sink to, const dbo_vote_result *decision)

@@ -24,6 +24,7 @@
 #include "core/step/wrapper.h"
 #include "core/trace/metrics.h"
 #include "core/trace/notation.h"
+#include "core/trace/split_cost.h"
 #include "lab/experiment/experiment.h"
 #include "lab/experiment/footprint.h"
 #include "lab/files/json_write.h"

@@ -153,7 +153,7 @@ static dbo_status ended(void *self, dbo_world_rank *rank, uint32_t step, dbo_err
     simulation *s = self;
     (void)err;
     if (step + 1 < s->arrivals.num_steps)
-        dbo_cost_probe_reset(&s->probes[rank->id], rank->result.ran == DBO_GRAPH_FULL);
+        dbo_cost_probe_reset(&s->probes[rank->id]);
     return DBO_OK;
 }
 
@@ -210,6 +210,8 @@ static void simulation_fini(simulation *s)
     dbo_world_fini(&s->world);
     dbo_arrivals_fini(&s->arrivals);
     dbo_fault_end(s->fault);
+    for (uint32_t c = 0; s->probes && c < s->fold.num_classes; c++)
+        dbo_cost_probe_fini(&s->probes[c]);
     free(s->probes);
 }
 

@@ -16,6 +16,7 @@
 #include "core/rank/backend.h"
 #include "core/step/runner.h"
 #include "core/trace/metrics.h"
+#include "core/trace/split_cost.h"
 #include "core/trace/trace.h"
 #include "lab/experiment/experiment.h"
 #include "lab/world/arrival.h"

@@ -10,6 +10,7 @@
 #include "core/seam/op.h"
 #include "core/trace/findings.h"
 #include "core/trace/metrics.h"
+#include "core/trace/split_cost.h"
 #include "lab/experiment/experiment.h"
 #include "lab/faults/faults.h"
 #include "viz/text/view.h"

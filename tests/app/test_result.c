@@ -309,7 +309,8 @@ static void the_tables(void **state)
     expect_golden(dbo_strbuf_text(&out), "table.txt");
 
     dbo_strbuf_clear(&out);
-    m.cost = (dbo_split_cost){.tiles = {12.5, true}, .handoffs = {-3, true}, .total = {9.5, true}};
+    m.cost = (dbo_split_cost){
+        .tiles = {12.5, true}, .handoffs = {3, true}, .total = {15.5, true}, .saved = {7, true}};
     m.result.split_cost = &m.cost;
     dbo_result_print(&m.result, utf8, &out);
     expect_golden(strstr(dbo_strbuf_text(&out), "cost of splitting"), "split_cost.txt");

@@ -386,88 +386,6 @@ static void contradicted_edges_are_none(void **state)
     dbo_trace_fini(&trace);
 }
 
-/* ---- the cost of splitting ---- */
-
-static void split_cost_by_part(void **state)
-{
-    (void)state;
-    dbo_cost_sums without, with;
-    dbo_split_cost cost;
-    dbo_cost_sums_init(&without);
-    dbo_cost_sums_init(&with);
-    dbo_split_cost_compute(&cost, &without, &with);
-#define ABSENT(name, what) assert_false(cost.name.present);
-    DBO_SPLIT_COST_MAP(ABSENT)
-#undef ABSENT
-    without.op_ns = 100000;
-    with.op_ns = 130000;
-    without.charge_ns[DBO_CHARGE_LAUNCH] = 10000;
-    with.charge_ns[DBO_CHARGE_LAUNCH] = 20000;
-    without.charge_ns[DBO_CHARGE_POST] = 1000;
-    with.charge_ns[DBO_CHARGE_POST] = 2000;
-    dbo_split_cost_compute(&cost, &without, &with);
-    assert_false(cost.weights.present);
-    expect(cost.tiles, 30);
-    expect(cost.launches, 11);
-    expect(cost.total, 41);
-    without.weight_ns = 60000;
-    with.weight_ns = 80000;
-    without.vote_ns = with.vote_ns = 5000; /* both vote: splitting adds nothing */
-    dbo_split_cost_compute(&cost, &without, &with);
-    expect(cost.weights, 20);
-    expect(cost.tiles, 10);
-    expect(cost.vote, 0);
-    expect(cost.total, 41);
-    without.sm_ns = 0;
-    with.sm_ns = 4000;
-    dbo_split_cost_compute(&cost, &without, &with);
-    expect(cost.sms, 4);
-    expect(cost.tiles, 6);
-    expect(cost.total, 41);
-}
-
-/* Every sum has a difference of its own, so that two of them exchanged are seen. */
-static void every_part_is_its_own(void **state)
-{
-    (void)state;
-    const dbo_cost_sums without = {.op_ns = 701000,
-                                   .weight_ns = 101000,
-                                   .sm_ns = 53000,
-                                   .comm_ns = 211000,
-                                   .charge_ns = {[DBO_CHARGE_LAUNCH] = 11000,
-                                                 [DBO_CHARGE_EVENT] = 13000,
-                                                 [DBO_CHARGE_HANDOFF] = 17000,
-                                                 [DBO_CHARGE_REPLAY] = 19000,
-                                                 [DBO_CHARGE_POST] = 23000,
-                                                 [DBO_CHARGE_METADATA] = 29000,
-                                                 [DBO_CHARGE_STEP] = 31000},
-                                   .vote_ns = 37000};
-    const dbo_cost_sums with = {.op_ns = 701000 + 1931000,
-                                .weight_ns = 101000 + 307000,
-                                .sm_ns = 53000 + 593000,
-                                .comm_ns = 211000 + 1171000,
-                                .charge_ns = {[DBO_CHARGE_LAUNCH] = 11000 + 3000,
-                                              [DBO_CHARGE_EVENT] = 13000 + 7000,
-                                              [DBO_CHARGE_HANDOFF] = 17000 + 41000,
-                                              [DBO_CHARGE_REPLAY] = 19000 - 5000,
-                                              [DBO_CHARGE_POST] = 23000 + 67000,
-                                              [DBO_CHARGE_METADATA] = 29000 + 97000,
-                                              [DBO_CHARGE_STEP] = 31000 + 8887000},
-                                .vote_ns = 37000 + 137000};
-    dbo_split_cost cost;
-    dbo_split_cost_compute(&cost, &without, &with);
-    expect(cost.weights, 307);
-    expect(cost.sms, 593);
-    expect(cost.tiles, 1931 - 307 - 593);
-    expect(cost.transfers, 1171);
-    expect(cost.launches, 3 + 67 - 5);
-    expect(cost.handoffs, 41);
-    expect(cost.events, 7);
-    expect(cost.metadata, 97);
-    expect(cost.vote, 137);
-    expect(cost.total, 1931 + 1171 + 65 + 41 + 7 + 97 + 137);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,8 +401,6 @@ int main(void)
         cmocka_unit_test(the_path_of_one_layer_by_hand),
         cmocka_unit_test(ops_of_no_length_keep_the_path),
         cmocka_unit_test(contradicted_edges_are_none),
-        cmocka_unit_test(split_cost_by_part),
-        cmocka_unit_test(every_part_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
