@@ -15,31 +15,57 @@ static const eval_kind kinds[] = {
 #undef EVAL_KIND_ROW
 };
 
-/* Keys of a case: what the kind reads, what a reference answered, and what a case is called. */
+/* An object of a case and its keys: what the kind reads and, in the case itself, what a reference
+ * answered and what a case is called. */
 #define MAX_KEYS 14
-static const char *const case_keys[][MAX_KEYS] = {
-    {"id", "tag", "error", "slices", "slices_padded", "should_ubatch", "num_scheduled_tokens",
-     "num_tokens_padded", "num_reqs_padded", "num_ubatches", "split_point"},
-    {"id", "tag", "error", "per_slice", "output", "input_unmodified", "input", "ubatch_slices"},
-    {"id", "tag", "error", "reduced", "result", "rank_tensors", "dp_size", "num_ubatches", "ranks",
-     "dbo_decode_token_threshold", "dbo_prefill_token_threshold"},
-    {"id", "tag", "error", "reduced", "result", "num_ubatches", "ranks",
-     "dbo_decode_token_threshold", "dbo_prefill_token_threshold", "decode_query_len",
-     "capture_sizes", "capturable"},
-    {"id", "tag", "error", "ubatches", "num_scheduled_tokens", "seq_lens", "num_tokens_padded",
-     "num_reqs_padded", "num_ubatches"},
-    {"id", "tag", "error", "allow", "use_ubatching", "reorder_batch_threshold", "num_reqs",
-     "num_computed_tokens", "num_scheduled_tokens", "groups"},
-    {"id", "tag", "error", "result", "use_ubatching", "num_ubatches", "enable_dbo", "ubatch_size",
-     "decode_threshold", "prefill_threshold", "uniform_decode", "num_tokens"},
-    {"id", "tag", "error", "result", "orig", "padded", "num_ubatches"},
-    {"id", "tag", "error", "result", "max_num_scheduled_tokens", "uniform_decode_query_len",
-     "num_tokens", "num_reqs", "force"},
-    {"id", "tag", "error", "log", "backend", "dbo", "num_ubatches", "layers", "shared_experts",
-     "rocm"},
+typedef struct eval_object {
+    const char *at; /* the key of the case that has it, or a list of it; "": the case itself */
+    const char *keys[MAX_KEYS];
+} eval_object;
+
+#define MAX_OBJECTS 4 /* with the end, which has no `at` */
+static const eval_object objects[][MAX_OBJECTS] = {
+    {{"",
+      {"id", "tag", "error", "slices", "slices_padded", "should_ubatch", "num_scheduled_tokens",
+       "num_tokens_padded", "num_reqs_padded", "num_ubatches", "split_point"}}},
+    {{"",
+      {"id", "tag", "error", "per_slice", "output", "input_unmodified", "input", "ubatch_slices"}},
+     {"input",
+      {"query_start_loc", "query_start_loc_cpu", "seq_lens", "seq_lens_cpu",
+       "seq_lens_cpu_upper_bound", "num_computed_tokens_cpu", "block_table_tensor", "slot_mapping",
+       "num_reqs", "num_actual_tokens", "max_query_len", "max_seq_len"}},
+     {"ubatch_slices", {"req", "tok"}}},
+    {{"",
+      {"id", "tag", "error", "reduced", "result", "rank_tensors", "dp_size", "num_ubatches",
+       "ranks", "dbo_decode_token_threshold", "dbo_prefill_token_threshold"}},
+     {"ranks", {"unpadded", "padded", "allow", "uniform", "cg"}}},
+    {{"",
+      {"id", "tag", "error", "reduced", "result", "num_ubatches", "ranks",
+       "dbo_decode_token_threshold", "dbo_prefill_token_threshold", "decode_query_len",
+       "capture_sizes", "capturable"}},
+     {"ranks",
+      {"num_tokens", "num_reqs", "uniform_token_count", "max_query_len", "allow_ubatching",
+       "cudagraph_mode", "allow_skip_drafts"}}},
+    {{"",
+      {"id", "tag", "error", "ubatches", "num_scheduled_tokens", "seq_lens", "num_tokens_padded",
+       "num_reqs_padded", "num_ubatches"}}},
+    {{"",
+      {"id", "tag", "error", "allow", "use_ubatching", "reorder_batch_threshold", "num_reqs",
+       "num_computed_tokens", "num_scheduled_tokens", "groups"}},
+     {"groups", {"block_size", "block_table"}}},
+    {{"",
+      {"id", "tag", "error", "result", "use_ubatching", "num_ubatches", "enable_dbo", "ubatch_size",
+       "decode_threshold", "prefill_threshold", "uniform_decode", "num_tokens"}}},
+    {{"", {"id", "tag", "error", "result", "orig", "padded", "num_ubatches"}}},
+    {{"",
+      {"id", "tag", "error", "result", "max_num_scheduled_tokens", "uniform_decode_query_len",
+       "num_tokens", "num_reqs", "force"}}},
+    {{"",
+      {"id", "tag", "error", "log", "backend", "dbo", "num_ubatches", "layers", "shared_experts",
+       "rocm"}}},
 };
-_Static_assert(sizeof case_keys / sizeof *case_keys == sizeof kinds / sizeof *kinds,
-               "a row of keys for each kind, in their order");
+_Static_assert(sizeof objects / sizeof *objects == sizeof kinds / sizeof *kinds,
+               "a row of objects for each kind, in their order");
 
 /* Keys of a file: where its cases come from, and the lists of all kinds. */
 static const char *const file_keys[] = {"source", "notes",
@@ -55,13 +81,35 @@ const char *dbo_eval_kind_name(size_t index)
     return index < NUM_KINDS ? kinds[index].name : NULL;
 }
 
+/* What is no object has no keys; the kind says what it should have been. */
+static dbo_status check_keys(const dbo_json_value *value, const eval_object *object, dbo_error *err)
+{
+    if (dbo_json_type_of(value) == DBO_JSON_OBJECT)
+        return dbo_json_check_keys(value, object->keys, MAX_KEYS, err);
+    for (size_t i = 0; i < dbo_json_count(value); i++) {
+        dbo_json_value element = dbo_json_at(value, i);
+        if (dbo_json_type_of(&element) == DBO_JSON_OBJECT)
+            DBO_TRY(dbo_json_check_keys(&element, object->keys, MAX_KEYS, err));
+    }
+    return DBO_OK;
+}
+
+static dbo_status check_case(const eval_kind *kind, const dbo_json_value *in, dbo_error *err)
+{
+    if (dbo_json_type_of(in) != DBO_JSON_OBJECT)
+        return DBO_OK;
+    for (const eval_object *object = objects[kind - kinds]; object->at; object++) {
+        dbo_json_value member = object->at[0] ? dbo_json_get(in, object->at) : *in;
+        DBO_TRY(check_keys(&member, object, err));
+    }
+    return DBO_OK;
+}
+
 /* What is wrong with a case is its answer; what the system does not give ends all of them. */
 static dbo_status run_case(const eval_kind *kind, dbo_eval_case *c, dbo_error *err)
 {
     dbo_error answer = {0};
-    dbo_status status = DBO_OK;
-    if (dbo_json_type_of(c->in) == DBO_JSON_OBJECT) /* what is none, the kind says */
-        status = dbo_json_check_keys(c->in, case_keys[kind - kinds], MAX_KEYS, &answer);
+    dbo_status status = check_case(kind, c->in, &answer);
     if (kind->run == dbo_eval_pingpong) /* an entry of its log has a line */
         dbo_json_open(c->out, NULL, '{');
     else

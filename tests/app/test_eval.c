@@ -180,6 +180,44 @@ static void unknown_keys_are_refused(void **state)
     dbo_json_destroy(answer);
 }
 
+/* Nor in an object inside a case: `c` of a kind's golden cases, with one more key there. */
+static void unknown_keys_inside_a_case_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *at, *sentence;
+        size_t index; /* in the list there */
+    } inside[] = {
+        {"attn_split", "input", "input.zz: unknown key", 0},
+        {"attn_split", "ubatch_slices", "ubatch_slices[1].zz: unknown key", 1},
+        {"vote", "ranks", "ranks[1].zz: unknown key", 1},
+        {"vote_seed", "ranks", "ranks[0].zz: unknown key", 0},
+        {"veto", "groups", "groups[0].zz: unknown key", 0},
+    };
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        dbo_json *answer = NULL, *golden = read_golden(inside[i].kind);
+        json_t *c = NULL, *cases = json_object_get(dbo_json_tree(golden), "cases"), *at = NULL;
+        for (size_t k = 0; !json_is_object(at); k++) { /* a case that has so many there */
+            assert_true(k < json_array_size(cases));
+            c = json_array_get(cases, k);
+            at = json_object_get(c, inside[i].at);
+            at = json_is_array(at) ? json_array_get(at, inside[i].index) : at;
+        }
+        json_object_set_new(at, "zz", json_integer(3));
+        char *text = write_case("cases", c, "", false);
+        dbo_error err = {0};
+        if (eval_text(inside[i].kind, text, strlen(text), &answer, &err) != DBO_OK)
+            fail_msg("%s: %s", inside[i].kind, err.message);
+        const json_t *result = json_array_get(json_object_get(dbo_json_tree(answer), "results"), 0);
+        const char *sentence = json_string_value(json_object_get(result, "error"));
+        assert_non_null(sentence);
+        assert_string_equal(sentence, inside[i].sentence);
+        dbo_json_destroy(answer);
+        dbo_json_destroy(golden);
+        free(text);
+    }
+}
+
 /* Random damage must end in an error or in some answer, never in a crash. */
 static void noise_never_crashes(void **state)
 {
@@ -276,6 +314,7 @@ int main(void)
         cmocka_unit_test(a_bad_case_does_not_stop_the_others),
         cmocka_unit_test(files_of_another_shape_are_refused),
         cmocka_unit_test(unknown_keys_are_refused),
+        cmocka_unit_test(unknown_keys_inside_a_case_are_refused),
         cmocka_unit_test(noise_never_crashes),
         cmocka_unit_test(exit_codes_tell_the_kind_of_failure),
     };
