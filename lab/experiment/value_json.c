@@ -1,7 +1,9 @@
 /* value_json.c: JSON into values (value_json.h). */
 #include "lab/experiment/value_json.h"
 
+#include <float.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +72,8 @@ static bool take(const dbo_value_memory *memory, const json_t *json, dbo_value *
     case JSON_REAL:
         out->kind = DBO_VALUE_REAL;
         out->real = json_real_value(json);
+        if (fabs(out->real) == DBL_MAX) /* what json.h makes of 1e400 is 1e400 in other texts */
+            out->real = copysign(INFINITY, out->real);
         break;
     case JSON_STRING:
         out->kind = DBO_VALUE_TEXT;

@@ -2,8 +2,9 @@
  *
  * The text is UTF-8, one document; a byte order mark is skipped. jansson makes the tree; it lives
  * in one dbo_json and is freed with it. Integers that fit in 64 bits and numbers with a point or an
- * exponent are kept apart. Refused, with the path, the line and the column of the place: malformed
- * text, a key twice in an object, a number that does not fit, the character U+0000, lone
+ * exponent are kept apart; larger integers are doubles, and what is beyond doubles is the largest,
+ * so that who asks for a number says which ones will do. Refused, with the path, the line and the
+ * column of the place: malformed text, a key twice in an object, the character U+0000, lone
  * surrogates, more depth, bytes or values than the limits allow; the last three before there is a
  * tree.
  *

@@ -13,7 +13,9 @@
 #include "lab/files/json.h"
 
 #include <errno.h>
+#include <float.h>
 #include <jansson.h>
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -224,9 +226,6 @@ static dbo_status fail_malformed(scan *s, const dbo_json_options *options, const
         sentence = "this key appears twice in one object";
         hint = "Keep one of the two.";
         break;
-    case json_error_numeric_overflow:
-        sentence = "this number does not fit: integers have 64 bits, others are doubles";
-        break;
     case json_error_invalid_utf8: sentence = "not JSON: the text is not UTF-8"; break;
     case json_error_null_character:
     case json_error_null_byte_in_key:
@@ -244,7 +243,70 @@ static dbo_status fail_malformed(scan *s, const dbo_json_options *options, const
     return fail_at(s, options, DBO_PARSE, hint, sentence, err);
 }
 
-static dbo_status make_tree(dbo_json *doc, scan *s, const dbo_json_options *options, dbo_error *err)
+/* Adds a number, or what looks like one, as jansson can read it: no integer beyond 64 bits, nothing
+ * beyond doubles. */
+static void put_number(dbo_strbuf *out, const char *word, size_t length)
+{
+    size_t start = out->len;
+    dbo_strbuf_add_bytes(out, word, length);
+    if (out->failed)
+        return;
+    const char *copy = out->data + start; /* which ends in a 0 */
+    double number = strtod(copy, NULL);
+    errno = 0;
+    (void)strtoll(copy, NULL, 10);
+    if (isinf(number)) {
+        out->len = start;
+        dbo_strbuf_printf(out, "%.17g", copysign(DBL_MAX, number));
+    } else if (errno == ERANGE && !memchr(word, '.', length) && !memchr(word, 'e', length) &&
+               !memchr(word, 'E', length)) {
+        dbo_strbuf_add_bytes(out, ".0", 2);
+    }
+}
+
+/* The text with every number so, to about `stop` bytes of it. */
+static void fit_numbers(scan *s, size_t stop, dbo_strbuf *out)
+{
+    while (s->at < s->length && out->len < stop && !out->failed) {
+        size_t start = s->at;
+        char c = s->text[start];
+        if (c == '"')
+            scan_string(s, s->length);
+        else
+            while (++s->at < s->length && is_word_char(c) && is_word_char(s->text[s->at]))
+                continue;
+        size_t end = s->at < s->length ? s->at : s->length;
+        if (c == '-' || (c >= '0' && c <= '9'))
+            put_number(out, s->text + start, end - start);
+        else
+            dbo_strbuf_add_bytes(out, s->text + start, end - start);
+    }
+}
+
+static json_t *load(const char *text, size_t length, json_error_t *said)
+{
+    return json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, said);
+}
+
+/* Once more, with its numbers made to fit; what is wrong then is said of the text as it was. */
+static json_t *load_fitted(const scan *begin, dbo_strbuf *fitted, json_error_t *said)
+{
+    scan s = *begin;
+    fit_numbers(&s, SIZE_MAX, fitted);
+    json_t *node = fitted->failed ? NULL : load(fitted->data, fitted->len, said);
+    if (!node && !fitted->failed) {
+        size_t stop = (size_t)said->position;
+        s = *begin;
+        dbo_strbuf_clear(fitted);
+        fit_numbers(&s, stop, fitted);
+        said->position = (int)s.at;
+    }
+    return node;
+}
+
+/* `fitted` is the caller's to end: a local one would be lost where jansson is left. */
+static dbo_status make_tree(dbo_json *doc, scan *s, const dbo_json_options *options,
+                            dbo_strbuf *fitted, dbo_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     json_error_t said;
@@ -253,13 +315,14 @@ static dbo_status make_tree(dbo_json *doc, scan *s, const dbo_json_options *opti
     dbo_status status = (dbo_status)setjmp(here.leave);
     if (status == DBO_OK) {
         parsing = &here;
-        doc->root.node =
-            json_loadb(s->text, s->length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &said);
+        doc->root.node = load(s->text, s->length, &said);
+        if (!doc->root.node && json_error_code(&said) == json_error_numeric_overflow)
+            doc->root.node = load_fitted(s, fitted, &said);
     }
     parsing = NULL;
     if (status == DBO_CANCELLED)
         return dbo_fail(err, status, NULL, "interrupted");
-    if (status != DBO_OK)
+    if (status != DBO_OK || fitted->failed)
         return dbo_fail_memory(err, "a JSON document");
     return doc->root.node ? DBO_OK : fail_malformed(s, options, &said, err);
 }
@@ -312,7 +375,9 @@ dbo_status dbo_json_parse(dbo_json **out, const char *text, size_t length,
     DBO_TRY(dbo_need_memory(doc, "a JSON document", err));
     doc->arena.chunk_bytes = chunk_bytes(length);
     doc->root = (dbo_json_value){.key = options->name, .index = options->line};
-    dbo_status status = make_tree(doc, &begin, options, err);
+    dbo_strbuf fitted = {0};
+    dbo_status status = make_tree(doc, &begin, options, &fitted, err);
+    dbo_strbuf_fini(&fitted);
     if (status == DBO_OK)
         *out = doc;
     else

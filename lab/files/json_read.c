@@ -3,6 +3,7 @@
 #include "lab/files/json.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,6 +107,10 @@ dbo_status dbo_json_expect(const dbo_json_value *value, dbo_json_type type, dbo_
 
 static dbo_status expect_int(const dbo_json_value *value, int64_t min, int64_t max, dbo_error *err)
 {
+    double number = json_number_value(value->node);
+    if (fabs(number) >= 0x1p63 && dbo_json_type_of(value) == DBO_JSON_DOUBLE) /* surely whole */
+        return dbo_json_fail(err, value, NULL, "must be from %lld to %lld, not %.15g",
+                             (long long)min, (long long)max, number);
     DBO_TRY(dbo_json_expect(value, DBO_JSON_INT, err));
     int64_t integer = dbo_json_int(value);
     if (integer < min || integer > max)

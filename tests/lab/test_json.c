@@ -3,6 +3,7 @@
 #include "lab/files/json_write.h"
 #include "tests/support/json_text.h"
 
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -105,9 +106,10 @@ static void what_is_refused_has_a_place(void **state)
          "not JSON: "},
         {"[3, 01]", 1, 5, "[1]", "not JSON: "},
         {"[\"a\nb\"]", 1, 2, "[0]", "not JSON: "},
-        {"{\"a\": {\"b\":\n 1e999}}", 2, 2, "a.b", "this number does not fit"},
-        {"{\"a\": [5, 9223372036854775808]}", 1, 11, "a[1]", "this number does not fit"},
-        {"[-9223372036854775809]", 1, 2, "[0]", "this number does not fit"},
+        {"{\"a\": {\"b\":\n 1e999}, 5}", 2, 10, "", "not JSON: "},
+        {"[1e999, 70000000000000000000, nul]", 1, 31, "[2]", "not JSON: "},
+        {"[1e999", 1, 7, "[0]", "not JSON: the text ends too early"},
+        {"[1e999, \"\\u0000\"]", 1, 9, "[1]", "a string holds the character U+0000"},
         {"[[], [\"\xFF\"]]", 1, 7, "[1][0]", "not JSON: the text is not UTF-8"},
         {"[[], [\"\xED\xA0\x80\"]]", 1, 7, "[1][0]", "not JSON: the text is not UTF-8"},
         {"{\"a\": [\"\xC3\xA9\", \"\\ud800\"]}", 1, 13, "a[1]", "not JSON: invalid Unicode"},
@@ -127,6 +129,42 @@ static void what_is_refused_has_a_place(void **state)
     dbo_json_value first = dbo_json_at(dbo_json_root(doc), 0);
     assert_string_equal(dbo_json_string(&first), "\xF0\x9F\x98\x80");
     dbo_json_destroy(doc);
+}
+
+/* A number of any size is read, and whoever wants it says which ones will do. */
+static void numbers_of_any_size_are_read(void **state)
+{
+    (void)state;
+    dbo_json *doc = parse("{\"a\\\"1e999\": [9223372036854775808, -9223372036854775809, 1e999,"
+                          "-3.5E+400, \"7e999\\\\\", 99999999999999999999e2, 5, 1e-999, true]}");
+    dbo_json_value list = dbo_json_get(dbo_json_root(doc), "a\"1e999");
+    static const double numbers[] = {0x1p63, -0x1p63, DBL_MAX, -DBL_MAX, 0, 99999999999999999999e2};
+    assert_int_equal(dbo_json_count(&list), 9);
+    for (size_t i = 0; i < 9; i++) {
+        dbo_json_value value = dbo_json_at(&list, i);
+        if (i == 4)
+            assert_string_equal(dbo_json_string(&value), "7e999\\");
+        else if (i < 6)
+            assert_true(json_real_value(value.node) == numbers[i]);
+        else if (i == 6)
+            assert_int_equal(dbo_json_int(&value), 5);
+    }
+    dbo_json_destroy(doc);
+    static const struct {
+        const char *text, *sentence;
+    } cases[] = {
+        {"{\"n\": 9223372036854775808}", "n: must be from -7 to 5, not 9.22337203685478e+18"},
+        {"{\"n\": -9223372036854775809}", "n: must be from -7 to 5, not -9.22337203685478e+18"},
+        {"{\"n\": 1e17}", "n: must be an integer, not a number"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dbo_error err = {0};
+        int32_t n = 0;
+        doc = parse(cases[i].text);
+        assert_int_equal(dbo_json_need_int32(dbo_json_root(doc), "n", -7, 5, &n, &err), DBO_PARSE);
+        assert_string_equal(err.message, cases[i].sentence);
+        dbo_json_destroy(doc);
+    }
 }
 
 static bool at_third_poll(void *polls)
@@ -479,6 +517,7 @@ int main(void)
         cmocka_unit_test(values_are_what_the_text_says),
         cmocka_unit_test(roots_need_not_be_objects),
         cmocka_unit_test(what_is_refused_has_a_place),
+        cmocka_unit_test(numbers_of_any_size_are_read),
         cmocka_unit_test(depth_values_and_size_are_bounded),
         cmocka_unit_test(every_prefix_of_a_document_is_refused_cleanly),
         cmocka_unit_test(large_objects_are_searched_by_key),
