@@ -117,6 +117,7 @@ static void set_table(lua_State *L, dbo_experiment *experiment, const char *what
 {
     dbo_error err = {0};
     dbo_lua_check(L, dbo_value_table(what, "a table", table, &err), &err);
+    dbo_lua_check(L, dbo_value_agrees(table, &err), &err);
     for (uint32_t i = 0; i < table->count; i++)
         set_key(L, experiment, NULL, table->table[i].key, &table->table[i].value);
 }
