@@ -2,6 +2,7 @@
  * overlong form, which some terminals read as the control that it stands for, is no UTF-8. */
 #include "core/base/clean.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -40,6 +41,15 @@ size_t dbo_utf8_decode(const char *at, size_t left, uint32_t *character)
         return 0;
     *character = code;
     return bytes;
+}
+
+size_t dbo_utf8_escape(uint32_t character, char out[13])
+{
+    int length = character < 0x10000
+                     ? snprintf(out, 13, "\\u%04x", character)
+                     : snprintf(out, 13, "\\u%04x\\u%04x", 0xd7c0 + (character >> 10),
+                                0xdc00 + (character & 0x3ff));
+    return (size_t)length;
 }
 
 /* Bytes of a sequence that sets colours. */

@@ -27,5 +27,8 @@ size_t dbo_utf8_decode(const char *at, size_t left, uint32_t *character);
 /* Is it a command, or does nobody see it? Unicode's Cc, Cf, Zl, Zp, what is to be ignored where it
  * cannot be shown, and what is no character. */
 bool dbo_utf8_is_hidden(uint32_t character);
+/* Writes the character as JSON escapes it, "\\u00ad", or by its two halves, "\\udb40\\udc41", and
+ * returns the length. */
+size_t dbo_utf8_escape(uint32_t character, char out[13]);
 
 #endif

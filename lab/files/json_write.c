@@ -164,13 +164,8 @@ static void put_escaped_char(dbo_json_writer *w, uint32_t c)
             return;
         }
     }
-    char text[16];
-    if (c < 0x10000)
-        (void)snprintf(text, sizeof text, "\\u%04x", c);
-    else
-        (void)snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10),
-                       0xdc00 + (c & 0x3ff));
-    put_bytes(w, text, strlen(text));
+    char text[13];
+    put_bytes(w, text, dbo_utf8_escape(c, text));
 }
 
 static void put_quoted(dbo_json_writer *w, const char *bytes, size_t length)

@@ -10,6 +10,7 @@
 /* In findings there are names of a script's. */
 static void put_text(dbo_tj_writer *w, const char *text)
 {
+    char escape[13];
     const char *plain = text; /* start of what is written as it is */
     for (size_t left = strlen(text), bytes; left > 0; text += bytes, left -= bytes) {
         uint32_t c = 0;
@@ -21,10 +22,8 @@ static void put_text(dbo_tj_writer *w, const char *text)
             fputc('?', w->file);
         else if (c == '"' || c == '\\')
             fprintf(w->file, "\\%c", (char)c);
-        else if (c < 0x10000)
-            fprintf(w->file, "\\u%04x", c);
         else
-            fprintf(w->file, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+            (void)fwrite(escape, 1, dbo_utf8_escape(c, escape), w->file);
         bytes = bytes > 0 ? bytes : 1;
         plain = text + bytes;
     }
