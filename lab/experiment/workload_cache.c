@@ -46,17 +46,20 @@ typedef struct dbo_prefix {
     int32_t first_block;
 } dbo_prefix;
 
+typedef struct dbo_named {
+    const char *prefix;
+    uint32_t request;
+} dbo_named;
+
 typedef struct dbo_prefixes {
-    uint32_t *order; /* requests that have one, by name */
-    uint32_t *of;    /* by request: its entry in `items` */
+    dbo_named *order; /* requests that have one, by name */
+    uint32_t *of;     /* by request: its entry in `items` */
     dbo_prefix *items;
 } dbo_prefixes;
 
-static int compare_names(const void *a, const void *b, void *self)
+static int compare_names(const void *a, const void *b)
 {
-    const dbo_request_list *list = self;
-    return strcmp(list->cache[*(const uint32_t *)a].prefix,
-                  list->cache[*(const uint32_t *)b].prefix);
+    return strcmp(((const dbo_named *)a)->prefix, ((const dbo_named *)b)->prefix);
 }
 
 static void prefixes_fini(dbo_prefixes *prefixes)
@@ -86,12 +89,12 @@ static dbo_status find_prefixes(dbo_prefixes *p, dbo_request_list *list, uint32_
     DBO_TRY(dbo_need_memory(p->order && p->of && p->items, "the blocks of a batch", err));
     for (uint32_t i = 0; i < list->count; i++)
         if (list->cache[i].prefix)
-            p->order[named++] = i;
-    qsort_r(p->order, named, sizeof *p->order, compare_names, list);
+            p->order[named++] = (dbo_named){list->cache[i].prefix, i};
+    qsort(p->order, named, sizeof *p->order, compare_names);
     for (uint32_t k = 0; k < named; k++) {
-        if (k == 0 || compare_names(&p->order[k - 1], &p->order[k], list) != 0)
+        if (k == 0 || compare_names(&p->order[k - 1], &p->order[k]) != 0)
             p->items[found++] = (dbo_prefix){.shared = UINT32_MAX};
-        uint32_t i = p->order[k];
+        uint32_t i = p->order[k].request;
         p->of[i] = found - 1;
         widen(&p->items[found - 1], &list->requests[i], list->cache[i].prefix_len, block_size);
     }

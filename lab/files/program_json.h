@@ -40,9 +40,9 @@ typedef struct dbo_program_file {
     dbo_arena arena; /* of everything but the program's own arrays */
     dbo_program program;
     dbo_name_list events, handles;
-    dbo_name_list op_names; /* by ops[] entry */
-    uint32_t *ops_by_id;    /* ops[] entries in the order of their ids */
-    bool many_layers;       /* set by whoever runs it more than once: dbo_program_file_op_text */
+    dbo_name_list op_names;         /* by ops[] entry */
+    struct dbo_op_place *ops_by_id; /* ops[] entries in the order of their ids */
+    bool many_layers; /* set by whoever runs it more than once: dbo_program_file_op_text */
 } dbo_program_file;
 
 /* Reads it. `cancelled` (or NULL) is polled: true ends it with DBO_CANCELLED. DBO_PARSE names the

@@ -444,21 +444,25 @@ static dbo_status read_ubatches(reader *r, const dbo_json_value *root, uint32_t 
 
 /* ---- the names of ops ---- */
 
-static int compare_ids(const void *left, const void *right, void *ops)
+typedef struct dbo_op_place {
+    dbo_op_id id;
+    uint32_t op; /* index in ops[] */
+} dbo_op_place;
+
+static int compare_ids(const void *left, const void *right)
 {
-    dbo_op_id a = ((const dbo_program_op *)ops)[*(const uint32_t *)left].id_bits;
-    dbo_op_id b = ((const dbo_program_op *)ops)[*(const uint32_t *)right].id_bits;
+    dbo_op_id a = ((const dbo_op_place *)left)->id, b = ((const dbo_op_place *)right)->id;
     return a < b ? -1 : a > b;
 }
 
 static dbo_status order_ops(dbo_program_file *file, dbo_error *err)
 {
     const dbo_program *p = &file->program;
-    file->ops_by_id = DBO_ARENA_ARRAY(&file->arena, uint32_t, p->num_ops + 1);
+    file->ops_by_id = DBO_ARENA_ARRAY(&file->arena, dbo_op_place, p->num_ops + 1);
     DBO_TRY(dbo_need_memory(file->ops_by_id, "the names of a program", err));
     for (uint32_t i = 0; i < p->num_ops; i++)
-        file->ops_by_id[i] = i;
-    qsort_r(file->ops_by_id, p->num_ops, sizeof *file->ops_by_id, compare_ids, p->ops);
+        file->ops_by_id[i] = (dbo_op_place){.id = p->ops[i].id_bits, .op = i};
+    qsort(file->ops_by_id, p->num_ops, sizeof *file->ops_by_id, compare_ids);
     return DBO_OK;
 }
 
@@ -472,13 +476,13 @@ void dbo_program_file_op_text(const void *self, dbo_op_id id, char *out, size_t 
     uint32_t low = 0, high = p->num_ops;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (p->ops[file->ops_by_id[middle]].id_bits < own)
+        if (file->ops_by_id[middle].id < own)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low < p->num_ops && p->ops[file->ops_by_id[low]].id_bits == own)
-        name = file->op_names.names[file->ops_by_id[low]];
+    if (low < p->num_ops && file->ops_by_id[low].id == own)
+        name = file->op_names.names[file->ops_by_id[low].op];
     int length = snprintf(out, size, "%.40s of ubatch %u", name, dbo_op_id_ubatch(id));
     if (file->many_layers && length > 0 && (size_t)length < size)
         snprintf(out + length, size - (size_t)length, " (layer %u)", dbo_op_id_layer(id));
