@@ -19,6 +19,9 @@
 /* Of a source that the parser gets at a time. */
 #define MAX_PIECE ((size_t)256)
 
+/* Registry key: the source (dbo_source) of each path by which a file was loaded. */
+#define SOURCES "dbo.sources"
+
 dbo_status dbo_sandbox_read(int fd, const char *path, size_t max_bytes, dbo_strbuf *text,
                             dbo_error *err)
 {
@@ -43,24 +46,14 @@ dbo_status dbo_sandbox_read(int fd, const char *path, size_t max_bytes, dbo_strb
     return status;
 }
 
-/* The source of a file, by whatever path. */
-static dbo_source *find_source(const dbo_sandbox *box, const char *path)
+/* Keeps the text (taken) for key lines and errors; one text a file, however often it is loaded and
+ * by whatever path. */
+static dbo_status keep_source(dbo_sandbox *box, const struct stat *file, const char *path,
+                              dbo_strbuf *text, dbo_source **out, dbo_error *err)
 {
-    struct stat file;
-    bool is_there = stat(path, &file) == 0;
     dbo_source *source = box->sources;
-    while (source && strcmp(source->path, path) != 0 &&
-           !(is_there && source->device == file.st_dev && source->number == file.st_ino))
+    while (source && (source->device != file->st_dev || source->number != file->st_ino))
         source = source->next;
-    return source;
-}
-
-/* Keeps the text (taken) for key lines and errors; one text a file, however often it is loaded. */
-static dbo_status keep_source(dbo_sandbox *box, const char *path, dbo_strbuf *text,
-                              dbo_source **out, dbo_error *err)
-{
-    struct stat file = {0};
-    dbo_source *source = find_source(box, path);
     if (!source) {
         source = calloc(1, sizeof *source);
         char *copy = strdup(path);
@@ -70,9 +63,8 @@ static dbo_status keep_source(dbo_sandbox *box, const char *path, dbo_strbuf *te
             dbo_strbuf_fini(text);
             return dbo_fail_memory(err, path);
         }
-        (void)stat(path, &file);
         *source = (dbo_source){
-            .next = box->sources, .path = copy, .device = file.st_dev, .number = file.st_ino};
+            .next = box->sources, .path = copy, .device = file->st_dev, .number = file->st_ino};
         box->sources = source;
         box->script = box->script ? box->script : copy;
     }
@@ -130,6 +122,9 @@ static int compile(lua_State *L)
     const char *outer = box->loading;
     uint32_t outer_line = box->loading_line;
     dbo_sandbox_charge(L, &chunk.source->charged, strlen(chunk.path) + chunk.source->text.cap);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, SOURCES);
+    lua_pushlightuserdata(L, chunk.source);
+    lua_setfield(L, -2, chunk.path);
     lua_pushcfunction(L, parse);
     lua_pushlightuserdata(L, &chunk);
     box->loading = chunk.path;
@@ -163,14 +158,21 @@ static dbo_status load(dbo_sandbox *box, int fd, const char *path, bool own_glob
 {
     dbo_strbuf text = {0};
     dbo_source *source = NULL;
+    struct stat file;
+    dbo_status status;
+    if (fstat(fd, &file) != 0) {
+        status = dbo_fail_read(err, path, errno);
+        close(fd);
+        return status;
+    }
     DBO_TRY(dbo_sandbox_read(fd, path, box->limits.source_bytes, &text, err));
     size_t skipped = preamble(dbo_strbuf_text(&text));
-    dbo_status status = check_text(&text, skipped, path, err);
+    status = check_text(&text, skipped, path, err);
     if (status != DBO_OK) {
         dbo_strbuf_fini(&text);
         return status;
     }
-    DBO_TRY(keep_source(box, path, &text, &source, err));
+    DBO_TRY(keep_source(box, &file, path, &text, &source, err));
     /* Nothing of the caller's, who may give the script up. */
     box->chunk = (dbo_chunk){source, box->running ? path : source->path, skipped, own_globals};
     lua_pushcfunction(box->lua, compile);
@@ -224,9 +226,12 @@ static bool line_sets(const char *line, const char *end, const char *name, size_
 
 /* The line that the error is about: of the first assignment to its key at or after `from`, or
  * `from` itself. */
-static uint32_t line_of(const dbo_sandbox *box, const char *path, int from, const dbo_error *err)
+static uint32_t line_of(lua_State *L, const char *path, int from, const dbo_error *err)
 {
-    const dbo_source *source = find_source(box, path);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, SOURCES);
+    lua_getfield(L, -1, path);
+    const dbo_source *source = lua_touserdata(L, -1); /* NULL: a chunk that is no file */
+    lua_pop(L, 2);
     size_t length = 0;
     const char *name = last_name(err->key, &length);
     int line = 1;
@@ -252,7 +257,7 @@ int dbo_sandbox_raise_at(lua_State *L, dbo_error *err)
         if (ar.currentline <= 0)
             continue;
         const char *path = ar.source[0] == '@' ? ar.source + 1 : ar.short_src;
-        dbo_error_at(err, path, line_of(box, path, ar.currentline, err));
+        dbo_error_at(err, path, line_of(L, path, ar.currentline, err));
         break;
     }
     return dbo_sandbox_raise(L, err);
@@ -260,6 +265,6 @@ int dbo_sandbox_raise_at(lua_State *L, dbo_error *err)
 
 int dbo_sandbox_raise_in(lua_State *L, const char *path, dbo_error *err)
 {
-    dbo_error_at(err, path, line_of(dbo_sandbox_of(L), path, 1, err));
+    dbo_error_at(err, path, line_of(L, path, 1, err));
     return dbo_sandbox_raise(L, err);
 }

@@ -3,6 +3,8 @@
 #include "app/lua/lua_sandbox.h"
 #include "tests/support/folder.h"
 
+#include <fcntl.h>
+#include <lua.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -198,6 +200,37 @@ static void the_command_ends_with_code_1(void **state)
     assert_non_null(strstr(more, "too many ways"));
 }
 
+/* Raises an error about a key, in b.lua, which has returned. */
+static int complain(lua_State *L)
+{
+    dbo_error err = {0};
+    dbo_fail_key(&err, DBO_INVALID, "beta", NULL, "no such beta");
+    return dbo_sandbox_raise_in(L, lua_tostring(L, lua_upvalueindex(1)), &err);
+}
+
+/* Which file was read is known from what was open, whoever has its name since. */
+static void a_file_that_is_exchanged_is_no_other(void **state)
+{
+    (void)state;
+    dbo_error err = {0};
+    const dbo_sandbox_limits limits = {0};
+    dbo_sandbox *box = dbo_sandbox_create(&limits, &err);
+    assert_non_null(box);
+    put_file("a.lua", "return 1");
+    put_file("b.lua", "\n\nlocal beta = 3\n");
+    assert_int_equal(dbo_sandbox_load_file(box, path_of("b.lua").text, &err), DBO_OK);
+    assert_int_equal(dbo_sandbox_call(box, 0, 0, &err), DBO_OK);
+    int fd = open(path_of("a.lua").text, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(rename(path_of("b.lua").text, path_of("a.lua").text), 0);
+    assert_int_equal(dbo_sandbox_load_open(box, fd, path_of("a.lua").text, &err), DBO_OK);
+    lua_pushstring(dbo_sandbox_lua(box), path_of("b.lua").text);
+    lua_pushcclosure(dbo_sandbox_lua(box), complain, 1);
+    assert_int_equal(dbo_sandbox_call(box, 0, 0, &err), DBO_INVALID);
+    assert_int_equal(err.line, 3);
+    assert_non_null(strstr(err.message, "b.lua:3: no such beta"));
+    dbo_sandbox_destroy(box);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +243,7 @@ int main(void)
         cmocka_unit_test(the_command_ends_with_code_1),
         cmocka_unit_test(endless_library_functions_end),
         cmocka_unit_test(interruption_reaches_library_functions),
+        cmocka_unit_test(a_file_that_is_exchanged_is_no_other),
     };
     return cmocka_run_group_tests_name("sandbox", tests, make_folder, remove_folder);
 }
