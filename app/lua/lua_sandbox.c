@@ -45,6 +45,8 @@ static void print_piece(dbo_sandbox *box, const char *text, size_t bytes)
     dbo_text_clean_page(&clean, text, bytes, false);
     size_t room = box->limits.output_bytes - box->printed_bytes;
     size_t taken = clean.len < room ? clean.len : room;
+    while (taken > 0 && taken < clean.len && ((unsigned char)clean.data[taken] & 0xc0u) == 0x80u)
+        taken--; /* a character is cut off as a whole */
     if (box->limits.ascii)
         dbo_ascii_write(dbo_strbuf_text(&clean), taken, box->limits.print_to);
     else
@@ -116,7 +118,6 @@ static int print_line(lua_State *L)
     return 0;
 }
 
-/* Is the error object on the stack the one that a C function has raised last? */
 bool dbo_sandbox_is_raised(dbo_sandbox *box)
 {
     lua_rawgetp(box->lua, LUA_REGISTRYINDEX, box);
