@@ -149,8 +149,7 @@ static void set_file(lua_State *L, dbo_experiment *experiment, const char *way, 
         status = dbo_value_table("the file", "an object of settings", &table, &err);
     if (status == DBO_OK)
         status = dbo_value_agrees(&table, &err);
-    if (status == DBO_IO)
-        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+    dbo_lua_blame_script(&err);
     if (status != DBO_OK)
         dbo_lua_raise_by(L, way, &err);
     for (uint32_t i = 0; i < table.count; i++)

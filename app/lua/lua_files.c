@@ -187,6 +187,6 @@ int dbo_lua_open_file(lua_State *L, const char *function, const char *ending)
                      ? "%s takes a path relative to the script, not the absolute '%.80s'"
                      : "%s reads what is below the script's folder or comes with dbo, not '%.80s'",
                  function, file.path);
-    err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+    dbo_lua_blame_script(&err);
     return dbo_lua_raise(L, &err);
 }

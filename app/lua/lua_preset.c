@@ -104,7 +104,7 @@ static int open_preset(lua_State *L, const char *key, const char *name, dbo_plac
         if (fd >= 0)
             return fd;
         dbo_beneath_fail(&err, path, -fd);
-        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+        dbo_lua_blame_script(&err);
         raise(L, place, &err);
     }
     snprintf(hint, sizeof hint,
@@ -122,8 +122,7 @@ static void read_preset(lua_State *L, dbo_described *into, const char *name, dbo
     int fd = open_preset(L, into->key, name, place);
     const dbo_place inside = {.path = lua_tostring(L, -1)};
     if (dbo_sandbox_load_open(dbo_sandbox_of(L), fd, inside.path, &err) != DBO_OK) {
-        if (err.status == DBO_IO)
-            err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
+        dbo_lua_blame_script(&err);
         dbo_sandbox_raise(L, &err);
     }
     lua_call(L, 0, 1);

@@ -40,6 +40,11 @@ int dbo_lua_raise_by(lua_State *L, const char *way, dbo_error *err)
     return dbo_lua_raise(L, err);
 }
 
+void dbo_lua_blame_script(dbo_error *err)
+{
+    err->status = err->status == DBO_IO ? DBO_INVALID : err->status;
+}
+
 int dbo_lua_fail(lua_State *L, dbo_status status, const char *hint, const char *format, ...)
 {
     dbo_error err = {0};

@@ -42,6 +42,10 @@ int dbo_lua_raise(lua_State *L, dbo_error *err);
 /* The same for what was said by an override, "--set nodes=4"; NULL: as dbo_lua_raise. */
 int dbo_lua_raise_by(lua_State *L, const char *way, dbo_error *err);
 
+/* What a script names and nobody can read is the script's mistake: DBO_IO, which ends dbo with
+ * another exit code, is said of the script's own file alone. */
+void dbo_lua_blame_script(dbo_error *err);
+
 /* dbo_fail, raised so. Does not return. */
 int dbo_lua_fail(lua_State *L, dbo_status status, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

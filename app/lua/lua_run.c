@@ -41,10 +41,9 @@ static int load_script(lua_State *L)
     int fd = dbo_lua_open_file(L, "dbo.load", ".lua");
     const char *path = lua_tostring(L, -1);
     if (dbo_sandbox_load_open(dbo_sandbox_of(L), fd, path, &err) != DBO_OK) {
-        if (err.status != DBO_IO)
-            dbo_sandbox_raise(L, &err);
-        err.status = DBO_INVALID; /* DBO_IO is said of the script alone */
-        dbo_lua_raise(L, &err);
+        bool is_read = err.status != DBO_IO; /* then the sentence has its place */
+        dbo_lua_blame_script(&err);
+        return is_read ? dbo_sandbox_raise(L, &err) : dbo_lua_raise(L, &err);
     }
     add_depth(L, 1);
     int lua_status = dbo_sandbox_pcall(L, 0, 1);
