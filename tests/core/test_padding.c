@@ -122,6 +122,7 @@ static void the_rank_with_the_most_is_named(void **state)
         {{20, 17, 17, 13, 18}, 3, 20, 13},
         {{17, 17, 11, 20, 20}, 2, 20, 11}, /* like rank 3 */
         {{20, 13, 13, 20, 20}, 1, 17, 13}, /* rank 2 is like rank 1 */
+        {{11, 17, 12, 20, 20}, 0, 20, 11}, /* as the first, rank 3: like none */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hand h;
@@ -265,6 +266,11 @@ static void the_machine_says_what_is_saved(void **state)
         .fixed_ns = -1,
         .num_parts = 1,
         .parts = {{.kind = DBO_PART_GEMM, .flops = 500, .hbm_bytes = 500}}};
+    static const dbo_op_cost tiled = {
+        .fixed_ns = -1,
+        .num_parts = 2,
+        .parts = {{.kind = DBO_PART_GEMM, .tiles = 7, .hbm_bytes = 400, .weight_bytes = 400},
+                  {.kind = DBO_PART_STREAM, .tiles = 8}}};
     static const dbo_op_cost few = {
         .fixed_ns = -1,
         .num_parts = 2,
@@ -280,6 +286,7 @@ static void the_machine_says_what_is_saved(void **state)
     uint32_t received = transfer(&h, 0, DBO_COURSE_RECV, 0, 0, DBO_KIND_COMBINE, 40);
     uint32_t quant = kernel(&h, 0, 0, DBO_KIND_QUANT, &dense);
     uint32_t mlp = kernel(&h, 0, 0, DBO_KIND_MLP, &few);
+    uint32_t reduce = kernel(&h, 0, 0, DBO_KIND_REDUCE, &tiled);
     assert_true(dbo_padding_leave_out(&h.course, &about, &padding));
     assert_int_equal(work_ns(&h, dispatch), 2000 * 350 / 500);
     assert_int_equal(flight_ns(&h, dispatch), 6000 * 850 / 1000);
@@ -287,6 +294,8 @@ static void the_machine_says_what_is_saved(void **state)
     assert_int_equal(flight_ns(&h, combine), 6000 * 1100 / 1400);
     assert_int_equal(work_ns(&h, received), 1250);
     assert_int_equal(work_ns(&h, quant), 9000 * 625 / 1000);
+    /* 5 of 7 and 5 of 8 tiles hold 25 of 40 rows */
+    assert_int_equal(work_ns(&h, reduce), 9000 * 10400LL / 15400);
     /* whole tiles, of the experts that are still touched */
     double touched = dbo_touched_experts(64, 8, 1, 25) / dbo_touched_experts(64, 8, 1, 40);
     int64_t tiles = (int64_t)(100 * touched + 0.999), bytes = (int64_t)(10 * touched);

@@ -1,6 +1,7 @@
 /* padding.c: see padding.h. What a rank's experts get comes from all ranks, so it shrinks as the
- * rows of all of them do. A kernel's FLOPs, tiles and bytes go with rows, its weights do not; but
- * of grouped weights those of experts are not read to which no row is routed any more. */
+ * rows of all of them do. A kernel's FLOPs, tiles and bytes go with rows, its weights do not. A
+ * grouped product has tiles of its own for each expert, however few its rows are: its tiles and its
+ * weights go with the experts to which a row is still routed. */
 #include "core/check/lost/padding.h"
 
 #include "core/layer/model_ops.h"
@@ -101,13 +102,14 @@ static void shrink_op(const dbo_perf_machine *machine, double share, double touc
         return;
     for (uint32_t i = 0; i < would.num_parts; i++) {
         dbo_op_part *part = &would.parts[i];
-        double weights = part->kind == DBO_PART_GROUPED ? touched : 1;
+        bool grouped = part->kind == DBO_PART_GROUPED;
+        double weights = grouped ? touched : 1;
         bytes += part->hbm_bytes;
         part->hbm_bytes =
             part->weight_bytes * weights + (part->hbm_bytes - part->weight_bytes) * share;
         fewer_bytes += part->hbm_bytes;
         part->flops *= share;
-        part->tiles = (uint32_t)(part->tiles * (share > weights ? share : weights) + 0.999);
+        part->tiles = (uint32_t)(part->tiles * (grouped ? touched : share) + 0.999);
     }
     if (machine)
         item->work_ns = scaled(item->work_ns, machine->op_ns(machine->self, is),
