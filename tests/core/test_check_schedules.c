@@ -19,13 +19,13 @@
 static void build(dbo_program *p, dbo_builder_fn layer, const dbo_build_options *options,
                   uint32_t without, bool quant_late)
 {
-    static dbo_layer_costs costs[4];
+    static dbo_layer_costs costs[DBO_MAX_UBATCHES];
     int64_t ns[DBO_KIND_COUNT];
     dbo_error err = {0};
     memset(costs, 0, sizeof costs);
     for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++)
         ns[kind] = without >> kind & 1u ? -1 : 100;
-    for (uint32_t u = 0; u < 4; u++) {
+    for (uint32_t u = 0; u < DBO_MAX_UBATCHES; u++) {
         dbo_layer_costs_fixed(ns, 0, &costs[u]);
         costs[u].quant_late = quant_late;
     }
@@ -101,6 +101,16 @@ static void low_latency_is_right(void **state)
     }
 }
 
+/* As many ubatches as there can be. */
+static void sixteen_ubatches_are_right(void **state)
+{
+    (void)state;
+    const dbo_build_options options = {
+        .num_ubatches = DBO_MAX_UBATCHES, .memory = true, .record_stream = true, .io = true};
+    must_be_right(dbo_build_ht, &options, 0, false);
+    must_be_right(dbo_build_ll, &options, 0, true);
+}
+
 /* What the combine reads is freed at its issue; the shared expert's buffers may be next. */
 static void without_record_stream_it_is_not(void **state)
 {
@@ -155,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(high_throughput_is_right),
         cmocka_unit_test(low_latency_is_right),
+        cmocka_unit_test(sixteen_ubatches_are_right),
         cmocka_unit_test(without_record_stream_it_is_not),
         cmocka_unit_test(each_wait_is_needed),
     };
