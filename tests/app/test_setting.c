@@ -1,56 +1,6 @@
 /* test_setting.c: a setting is the same whoever says it, and so is what is wrong with it. Each is
  * said in a script, by --set, by DBO_SET and in a JSON file. */
-#include "app/lua/lua_load.h"
-#include "tests/support/folder.h"
-
-#include <stdlib.h>
-
-#define BASE                                                                               \
-    "local dbo = require 'dbo'\n"                                                          \
-    "return dbo.experiment { model = 'deepseek-v2-lite', hardware = 'H800', layers = 3,\n" \
-    "  gpus_per_node = 3, enable_expert_parallel = false, check_memory = false,\n"         \
-    "  batch = dbo.decode { num_tokens = 70, context_len = 100 },\n"
-
-typedef enum way { IN_LUA, BY_SET, BY_ENVIRONMENT, IN_JSON, WAYS } way;
-static const char *const way_names[] = {"Lua", "--set", "DBO_SET", "JSON"};
-
-/* The same said in each way; NULL: this way cannot say it. */
-typedef struct said {
-    const char *lua;  /* keys of dbo.experiment */
-    const char *sets; /* KEY=VALUE, spaces between */
-    const char *json; /* members of an object */
-} said;
-
-static dbo_status load(const said *what, way by, dbo_experiment *out, dbo_error *err)
-{
-    char text[2048], words[512];
-    const char *sets[8];
-    dbo_load_options options = {.sets = sets};
-    snprintf(text, sizeof text, BASE "  %s }\n", by == IN_LUA ? what->lua : "");
-    put_file("t.lua", text);
-    if (by == BY_SET) {
-        snprintf(words, sizeof words, "%s", what->sets);
-        for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
-            sets[options.num_sets++] = word;
-    } else if (by == IN_JSON) {
-        snprintf(text, sizeof text, "{%s}", what->json);
-        put_file("s.json", text);
-        snprintf(words, sizeof words, "@%s", path_of("s.json").text);
-        sets[options.num_sets++] = words;
-    }
-    if (by == BY_ENVIRONMENT)
-        setenv("DBO_SET", what->sets, 1);
-    dbo_status status = dbo_experiment_load(out, path_of("t.lua").text, &options, err);
-    unsetenv("DBO_SET");
-    return status;
-}
-
-static bool can_say(const said *what, way by)
-{
-    return by == IN_LUA    ? what->lua != NULL
-           : by == IN_JSON ? what->json != NULL
-                           : what->sets != NULL;
-}
+#include "tests/support/said.h"
 
 /* ---- what is right ---- */
 
@@ -203,50 +153,6 @@ static void a_setting_is_the_same_whoever_says_it(void **state)
 
 /* ---- what is wrong ---- */
 
-typedef struct mistake {
-    said what;
-    const char *key, *sentence;
-} mistake;
-
-/* The sentence stands behind its place, and the place and the key are fields, too. */
-static void expect_mistake(const mistake *m, way by)
-{
-    dbo_experiment e;
-    dbo_error err = {0};
-    char expected[1024];
-    dbo_status status = load(&m->what, by, &e, &err);
-    if (status == DBO_OK)
-        fail_msg("%s accepts %s", way_names[by], m->what.lua ? m->what.lua : m->what.json);
-    assert_int_equal(status, err.status);
-    assert_true(err.file[0] != '\0');
-    const char *sentence = m->sentence;
-    size_t whole = strlen(m->key), length = strlen(err.key);
-    bool inside = by == IN_LUA && length > 0 && length < whole; /* dbo.decode knows no "batch" */
-    if (inside && strncmp(sentence, m->key, whole) == 0)
-        sentence += whole - length;
-    if (err.line > 0)
-        snprintf(expected, sizeof expected, "%s:%u: %s", err.file, err.line, sentence);
-    else
-        snprintf(expected, sizeof expected, "%s: %s", err.file, sentence);
-    if (by == IN_LUA)
-        if (err.line < 2)
-            fail_msg("no line: %s", err.message);
-    if (strcmp(err.message, expected) != 0)
-        fail_msg("%s: \"%s\" is not: %s", way_names[by], err.message, expected);
-    if (strcmp(err.key, inside ? m->key + whole - length : m->key) != 0)
-        fail_msg("%s: the key of \"%s\" is '%s', not '%s'", way_names[by], err.message, err.key,
-                 m->key);
-}
-
-static void expect_mistakes(const mistake *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        for (way by = IN_LUA; by < WAYS; by++)
-            if (can_say(&list[i].what, by))
-                expect_mistake(&list[i], by);
-}
-#define EXPECT(list) expect_mistakes(list, sizeof(list) / sizeof(list)[0])
-
 static void single_values(void **state)
 {
     (void)state;
@@ -263,25 +169,6 @@ static void single_values(void **state)
         {{"nodes = -3", "nodes=-3", "\"nodes\": -3"},
          "nodes",
          "nodes is -3; it must be from 1 to 4096"},
-        {{"nodes = 1e999", "nodes=1e999", "\"nodes\": 1e999"},
-         "nodes",
-         "nodes is inf; it must be from 1 to 4096"},
-        {{"nodes = -1e999", "nodes=-1e999", "\"nodes\": -1e999"},
-         "nodes",
-         "nodes is -inf; it must be from 1 to 4096"},
-        {{"hardware = { hbm_gbps = 1e400 }", "hardware.hbm_gbps=1e400",
-          "\"hardware\": {\"hbm_gbps\": 1e400}"},
-         "hardware.hbm_gbps",
-         "hardware.hbm_gbps is inf; it must be from 0.1 to 1000000"},
-        {{"nodes = 9223372036854775808", "nodes=9223372036854775808",
-          "\"nodes\": 9223372036854775808"},
-         "nodes",
-         "nodes is 9.22337203685478e+18; it must be from 1 to 4096"},
-        {{"batch = dbo.decode { num_tokens = { 5, 70000000000000000000, 8 } }",
-          "batch.num_tokens=5,70000000000000000000,8",
-          "\"batch.num_tokens\": [5, 70000000000000000000, 8]"},
-         "batch.num_tokens[1]",
-         "batch.num_tokens[1] is 7e+19; it must be from 0 to 1048576"},
         {{"nodes = 0/0", NULL, NULL}, "nodes", "nodes must be an integer, got nan"},
         {{"seed = 1 << 62", "seed=4611686018427387904", "\"seed\": 4611686018427387904"},
          "seed",
@@ -310,6 +197,34 @@ static void single_values(void **state)
         {{"fault = 'no-com-wait'", "fault=no-com-wait", "\"fault\": \"no-com-wait\""},
          "fault",
          "no fault 'no-com-wait', did you mean 'no-comm-wait'?"},
+    };
+    EXPECT(list);
+}
+
+/* What no integer and no double holds is out of range as any other number. */
+static void large_numbers(void **state)
+{
+    (void)state;
+    static const mistake list[] = {
+        {{"nodes = 1e999", "nodes=1e999", "\"nodes\": 1e999"},
+         "nodes",
+         "nodes is inf; it must be from 1 to 4096"},
+        {{"nodes = -1e999", "nodes=-1e999", "\"nodes\": -1e999"},
+         "nodes",
+         "nodes is -inf; it must be from 1 to 4096"},
+        {{"hardware = { hbm_gbps = 1e400 }", "hardware.hbm_gbps=1e400",
+          "\"hardware\": {\"hbm_gbps\": 1e400}"},
+         "hardware.hbm_gbps",
+         "hardware.hbm_gbps is inf; it must be from 0.1 to 1000000"},
+        {{"nodes = 9223372036854775808", "nodes=9223372036854775808",
+          "\"nodes\": 9223372036854775808"},
+         "nodes",
+         "nodes is 9.22337203685478e+18; it must be from 1 to 4096"},
+        {{"batch = dbo.decode { num_tokens = { 5, 70000000000000000000, 8 } }",
+          "batch.num_tokens=5,70000000000000000000,8",
+          "\"batch.num_tokens\": [5, 70000000000000000000, 8]"},
+         "batch.num_tokens[1]",
+         "batch.num_tokens[1] is 7e+19; it must be from 0 to 1048576"},
     };
     EXPECT(list);
 }
@@ -613,6 +528,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_setting_is_the_same_whoever_says_it),
         cmocka_unit_test(single_values),
+        cmocka_unit_test(large_numbers),
         cmocka_unit_test(unknown_keys),
         cmocka_unit_test(hints_list_keys),
         cmocka_unit_test(tables_and_numbers),
