@@ -26,7 +26,8 @@ static void put_values(const dbo_cli_option *row)
     else
         printf("names='");
     for (size_t i = 0; row->words && (word = row->words(i)); i++)
-        printf(word[0] ? "%s " : "", word);
+        if (word[0])
+            printf("%s ", word);
     printf(row->words ? "' ;;\n" : " ;;\n");
 }
 
@@ -133,7 +134,8 @@ static void put_fish_values(const dbo_cli_option *row)
     else
         printf(row->words ? " -a '" : " -F");
     for (size_t i = 0; row->words && (word = row->words(i)); i++)
-        printf(word[0] ? "%s " : "", word);
+        if (word[0])
+            printf("%s ", word);
     printf(row->words ? "' -d " : " -d ");
     put_quoted(row->help);
     putchar('\n');

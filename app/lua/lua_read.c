@@ -71,6 +71,7 @@ static void hold(dbo_reader *r) /* the value at the top of the stack; pops it */
 static void *take(void *self, size_t bytes)
 {
     dbo_reader *r = self;
+    bytes = bytes > 0 ? bytes : 1; /* of nothing, too, there is a place */
     bytes = (bytes + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     if (bytes > r->left) {
         r->left = bytes > PIECE_BYTES / 2 ? bytes : PIECE_BYTES;

@@ -5,8 +5,9 @@
  *
  * A mutation takes a file and changes a few of its tokens (words, numbers, strings, marks): drops,
  * doubles, swaps them, puts another file's or a nasty number in their place; now and then it
- * changes bytes. The n-th input is a function of n and the folder. What kills the process, or takes
- * more than HANG_S seconds of CPU time, is left in a file whose name is printed.
+ * changes bytes. A fuzzer with a mutator of its own is asked for it instead. The n-th input is a
+ * function of n and the folder. What kills the process, or takes more than HANG_S seconds of CPU
+ * time, is left in a file whose name is printed.
  */
 #include "core/base/prng.h"
 #include "tests/fuzz/fuzz.h"
@@ -37,6 +38,9 @@ static corpus all;
 static char input[MAX_BYTES];
 static size_t input_bytes;
 static char last_words[128];
+
+#pragma weak LLVMFuzzerCustomMutator
+#pragma weak LLVMFuzzerCustomCrossOver
 
 /* AddressSanitizer calls this before it ends the process. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
@@ -208,12 +212,31 @@ static void change_bytes(dbo_prng *prng)
     }
 }
 
+/* By the fuzzer's own mutator: often one change, sometimes many; half of two files. */
+static void mutate_by_own(dbo_prng *prng, slice file)
+{
+    slice other = all.files[dbo_prng_below(prng, all.num_files)];
+    memcpy(input, file.text, file.length);
+    input_bytes = file.length;
+    if (dbo_prng_below(prng, 2))
+        input_bytes = LLVMFuzzerCustomCrossOver(
+            (const uint8_t *)file.text, file.length, (const uint8_t *)other.text, other.length,
+            (uint8_t *)input, sizeof input, (unsigned)dbo_prng_below(prng, 1u << 31));
+    for (uint64_t times = 1 + dbo_prng_below(prng, 4); times > 0; times--)
+        input_bytes = LLVMFuzzerCustomMutator((uint8_t *)input, input_bytes, sizeof input,
+                                              (unsigned)dbo_prng_below(prng, 1u << 31));
+}
+
 static void mutate(uint64_t number)
 {
     static slice tokens[MAX_TOKENS];
     dbo_prng prng;
     dbo_prng_init(&prng, number, 1);
     slice file = all.files[dbo_prng_below(&prng, all.num_files)];
+    if (LLVMFuzzerCustomMutator) {
+        mutate_by_own(&prng, file);
+        return;
+    }
     size_t count = cut(file.text, file.length, tokens, MAX_TOKENS);
     change_tokens(&prng, tokens, count);
     input_bytes = 0;

@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* Optional: how an input changes, and how two become one; the new size. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
+size_t LLVMFuzzerCustomCrossOver(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size,
+                                 uint8_t *out, size_t max_size, unsigned int seed);
 
 #define MUST(condition)                                                             \
     do {                                                                            \

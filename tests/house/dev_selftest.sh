@@ -18,4 +18,6 @@ expect "DBO_JOBS is a number from 1, not 'abc'" DBO_JOBS=abc ./dev demo
 expect "DBO_JOBS is a number from 1, not '03'" DBO_JOBS=03 ./dev test
 expect "demo takes nothing, not 'extra'" -u DBO_JOBS ./dev demo extra
 expect "mutate COUNT is a number from 1, not 'abc'" -u DBO_JOBS ./dev mutate abc
+expect "no fuzzer 'abc': tests/fuzz has fuzz_NAME.c" -u DBO_JOBS ./dev fuzz abc
+expect "fuzz-san SECONDS is a number from 1, not '0'" -u DBO_JOBS ./dev fuzz-san script 0
 exit "$failed"
