@@ -22,7 +22,7 @@ static uint32_t clamp_budget(const dbo_hardware *hardware, uint32_t sm_budget)
 static double math_ns(const dbo_hardware *hardware, const dbo_op_part *part, uint32_t budget)
 {
     assert(budget > 0 && "dbo_hardware_check asks for an SM");
-    double per_sm = peak_flops_per_ns(hardware, part) / hardware->sms;
+    double per_sm = peak_flops_per_ns(hardware, part) / dbo_hardware_peak_sms(hardware);
     if (part->tiles == 0)
         return part->flops / (per_sm * budget);
     uint32_t waves = part->tiles / budget + (part->tiles % budget != 0);
@@ -31,7 +31,7 @@ static double math_ns(const dbo_hardware *hardware, const dbo_op_part *part, uin
 
 static double memory_ns(const dbo_hardware *hardware, const dbo_op_part *part, uint32_t active)
 {
-    double saturating = hardware->sms * hardware->hbm_sm_fraction;
+    double saturating = dbo_hardware_peak_sms(hardware) * hardware->hbm_sm_fraction;
     double share = active < saturating ? active / saturating : 1.0;
     return part->hbm_bytes / (hardware->hbm_gbps * hardware->hbm_efficiency[part->kind] * share);
 }

@@ -117,7 +117,7 @@ static inline dbo_op_time cost_op(const sim_rank *rank, const dbo_op_cost *cost)
     dbo_op_time time = {.ns = cost->fixed_ns};
     if (cost->fixed_ns >= 0 && cost->fixed_sms == 0)
         return time;
-    if (hardware) {
+    if (hardware && hardware->sms > 0) {
         dbo_cost_ns(hardware, cost, rank->compute_sms, &time);
         return time;
     }
@@ -239,10 +239,11 @@ static dbo_status device_set_compute_sms(void *self, uint32_t sms)
     return DBO_OK;
 }
 
-/* Of each GPU. */
+/* Of each GPU; where nobody says how many there are, ops with SMs share as many as an H100 has. */
 static uint32_t sms_of(const dbo_sim *sim)
 {
-    return sim->options.hardware ? sim->options.hardware->sms : DBO_DEFAULT_SMS;
+    const dbo_hardware *hardware = sim->options.hardware;
+    return hardware && hardware->sms > 0 ? hardware->sms : DBO_DEFAULT_SMS;
 }
 
 /* Without hardware nothing draws on memory, and what flies takes the whole NIC. */
@@ -258,9 +259,11 @@ static dbo_fluid_demand resources_of(const dbo_sim *sim)
     return has;
 }
 
+/* 0: of a machine of given durations, which keeps none for transfers. */
 static uint32_t device_total_sms(void *self)
 {
-    return sms_of(((const sim_rank *)self)->sim);
+    const dbo_hardware *hardware = ((const sim_rank *)self)->sim->options.hardware;
+    return hardware ? hardware->sms : DBO_DEFAULT_SMS;
 }
 
 static dbo_status device_status(void *self, dbo_error *err)

@@ -129,7 +129,7 @@ static int64_t later(int64_t a_ns, int64_t b_ns)
 /* One kernel's copies: read and written once, slower on few SMs. */
 static double copy_ns(const dbo_hardware *hardware, double bytes, uint32_t sms)
 {
-    double saturating = hardware->sms * hardware->hbm_sm_fraction;
+    double saturating = dbo_hardware_peak_sms(hardware) * hardware->hbm_sm_fraction;
     double share = sms < saturating ? sms / saturating : 1.0;
     return 2 * bytes / (hardware->hbm_gbps * LL_COPY_HBM * share);
 }

@@ -2,10 +2,11 @@
  *
  * Rates are in GB/s (1e9 bytes/s, which is bytes per ns) and TFLOP/s, times in ns. Peaks are the
  * data sheet's dense figures; efficiencies say what kernels of a kind reach of them when they fill
- * the chip. Link rates are what transfers reach, not what is printed on the box. Host times are
- * those of a serving engine written in Python; a C engine sets its own. Plain data, owned by the
- * caller. DBO_HARDWARE_FIELDS is the one list of its members; scripts/hardware/ has a file a
- * machine with these keys.
+ * the chip. A GPU with other SMs than its peaks are of (peak_sms) has SMs of the same speed: math
+ * scales, memory only where its SMs are too few to draw all of it. Link rates are what transfers
+ * reach, not what is printed on the box. Host times are those of a serving engine written in
+ * Python; a C engine sets its own. Plain data, owned by the caller. DBO_HARDWARE_FIELDS is the one
+ * list of its members; scripts/hardware/ has a file a machine with these keys.
  *
  *     dbo_hardware h100;
  *     dbo_hardware_init(&h100);                 // efficiencies, latencies, host times
@@ -35,6 +36,7 @@ typedef struct dbo_hardware {
     char name[64], source[160], confidence[64];
     dbo_platform platform;
     uint32_t sms;                               /* of a GPU (CUs on ROCm) */
+    uint32_t peak_sms;                          /* that the peaks and hbm_sm_fraction are of */
     double mem_gb;                              /* device memory, 1e9 bytes */
     double peak_tflops[DBO_NUM_DTYPES];         /* dense; fp8 0: no such units, bf16's are used */
     double hbm_gbps;                            /* read + write, data sheet */
@@ -66,6 +68,7 @@ typedef struct dbo_hardware {
     X(confidence, "confidence", TEXT, 0, 64, 0, NULL, "A primary, B copy, C recalled, D derived")  \
     X(platform, "platform", CHOICE, 0, 1, 0, dbo_platform_names, "cuda or rocm")                   \
     X(sms, "sms", U32, 1, 4095, 1, NULL, "SMs (CUs) of a GPU")                                     \
+    X(peak_sms, "peak_sms", U32, 0, 4095, 0, NULL, "SMs that the peaks are of; 0: of sms")         \
     X(mem_gb, "mem_gb", DOUBLE, 0.1, 1e6, 1, NULL, "memory of a GPU, 1e9 bytes")                   \
     X(peak_tflops[DBO_FP8], "peak_fp8_tflops", DOUBLE, 0, 1e6, 0, NULL, "dense fp8; 0: none")      \
     X(peak_tflops[DBO_BF16], "peak_bf16_tflops", DOUBLE, 0.01, 1e6, 1, NULL, "dense bf16")         \
@@ -123,6 +126,12 @@ const dbo_field *dbo_hardware_fields(uint32_t *count);
 /* Nothing of a particular GPU, but every efficiency, latency and host time that the files of
  * scripts/hardware leave out: what a reader starts from. */
 void dbo_hardware_init(dbo_hardware *hardware);
+
+/* How many SMs the peaks, and the share that saturates the memory, are of. */
+static inline uint32_t dbo_hardware_peak_sms(const dbo_hardware *hardware)
+{
+    return hardware->peak_sms > 0 ? hardware->peak_sms : hardware->sms;
+}
 
 /* Ranges, and what must hold between fields; the sentence names the field. */
 dbo_status dbo_hardware_check(const dbo_hardware *hardware, dbo_error *err);

@@ -34,7 +34,8 @@ typedef enum dbo_sim_transport { DBO_SIM_LL, DBO_SIM_HT } dbo_sim_transport;
 
 typedef struct dbo_sim_options {
     const dbo_hardware *hardware; /* borrowed; NULL: only fixed costs, and the host is free; with
-                                   * 0 SMs: only fixed costs, and the host's times */
+                                   * 0 SMs: only fixed costs, and the host's times. Ops that say
+                                   * how many SMs they take then share DBO_DEFAULT_SMS */
     uint32_t num_ranks;           /* logical */
     uint32_t num_classes;         /* simulated; 0: as many as num_ranks */
     const uint32_t *class_of;     /* num_ranks entries < num_classes; NULL: one to one; copied */

@@ -72,12 +72,26 @@ static dbo_status set_model(dbo_experiment *e, const dbo_value *value, dbo_error
     return dbo_settings_set(&settings, &e->model, value, err);
 }
 
+/* A table that changes the SMs and no peak: SMs stay as fast as they are. */
+static bool keeps_peaks(const dbo_value *table)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (strncmp(table->table[i].key, "peak_", 5) == 0)
+            return false;
+    return true;
+}
+
 static dbo_status set_hardware(dbo_experiment *e, const dbo_value *value, dbo_error *err)
 {
     const dbo_settings settings = dbo_hardware_settings();
     DBO_TRY(dbo_value_table("hardware", "a name or a table of fields", value, err));
     e->has_hardware = true;
-    return dbo_settings_set(&settings, &e->hardware, value, err);
+    dbo_hardware *hardware = &e->hardware;
+    uint32_t sms = hardware->sms;
+    DBO_TRY(dbo_settings_set(&settings, hardware, value, err));
+    if (hardware->sms != sms && hardware->peak_sms == 0 && keeps_peaks(value))
+        hardware->peak_sms = sms; /* 0: nobody has said any before */
+    return DBO_OK;
 }
 
 void dbo_experiment_forget(dbo_experiment *experiment, const char *key)

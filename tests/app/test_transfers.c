@@ -43,6 +43,12 @@ static void costs_of_splitting_add_up(void **state)
     expect_fine("split-cost");
 }
 
+static void sms_make_math_fast(void **state)
+{
+    (void)state;
+    expect_fine("sms");
+}
+
 static void a_step_ends_with_its_work(void **state)
 {
     (void)state;
@@ -73,6 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_is_of_the_batch),
         cmocka_unit_test(costs_of_splitting_add_up),
+        cmocka_unit_test(sms_make_math_fast),
         cmocka_unit_test(a_hook_runs_where_the_post_was),
         cmocka_unit_test(a_step_ends_with_its_work),
         cmocka_unit_test(times_are_those_published),
