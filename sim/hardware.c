@@ -36,6 +36,7 @@ void dbo_hardware_init(dbo_hardware *hardware)
         .kernel_ns = 2500,
         .nic_gbps = 45,
         .gpus_per_domain = 8,
+        .gpus_per_host = 8,
         .ll_alpha_ns = 20000,
         .ll_nvlink_fraction = 0.92,
         .ht_alpha_ns = 30000,

@@ -48,6 +48,7 @@ typedef struct dbo_hardware {
     double nvlink_gbps;       /* reached by large transfers inside a domain */
     double nic_gbps;          /* reached by large RDMA transfers */
     uint32_t gpus_per_domain; /* GPUs that NVLink (xGMI) joins */
+    uint32_t gpus_per_host;   /* GPUs that machines are sold with; a larger domain joins machines */
     /* all-to-all kernels */
     double ll_alpha_ns;         /* LL: latency of an empty dispatch or combine */
     double ll_nvlink_fraction;  /* LL: of nvlink_gbps, reached by its small messages */
@@ -96,6 +97,8 @@ typedef struct dbo_hardware {
     X(nvlink_gbps, "nvlink_gbps", DOUBLE, 0.1, 1e5, 1, NULL, "one way, reached, per GPU")          \
     X(nic_gbps, "nic_gbps", DOUBLE, 0.1, 1e5, 0, NULL, "one way, reached, per GPU")                \
     X(gpus_per_domain, "gpus_per_domain", U32, 1, 16384, 0, NULL, "GPUs that NVLink joins")        \
+    X(gpus_per_host, "gpus_per_host", U32, 1, 256, 0, NULL,                                        \
+      "GPUs of a machine as it is sold; NVLink joins machines if gpus_per_domain is larger")       \
     X(ll_alpha_ns, "ll_alpha_ns", DOUBLE, 0, 1e9, 0, NULL, "LL: latency of an empty transfer")     \
     X(ll_nvlink_fraction, "ll_nvlink_fraction", DOUBLE, 0.01, 1, 0, NULL,                          \
       "LL: of nvlink_gbps, reached by its messages")                                               \

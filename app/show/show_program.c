@@ -41,12 +41,12 @@ static double post_us(void *self, const dbo_program_post *post)
     const dbo_experiment *e = m->experiment;
     if (e->config.all2all_backend == DBO_BACKEND_HT) {
         dbo_ht_time time;
-        dbo_fabric_ht(&m->hardware, e->ep_size, e->gpus_per_node, &post->cost,
+        dbo_fabric_ht(&m->hardware, e->ep_size, e->gpus_per_domain, &post->cost,
                       (dbo_a2a_direction)post->direction, 0, &time);
         return (double)time.ns / 1000;
     }
     dbo_ll_time time;
-    dbo_fabric_ll(&m->hardware, e->ep_size, e->gpus_per_node, &post->cost,
+    dbo_fabric_ll(&m->hardware, e->ep_size, e->gpus_per_domain, &post->cost,
                   (dbo_a2a_direction)post->direction, &time);
     return (double)time.flight_ns / 1000;
 }

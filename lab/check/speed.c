@@ -23,11 +23,11 @@ static void transfer(const void *self, const dbo_a2a_cost *cost, dbo_a2a_directi
     dbo_ll_time ll;
     *out = (dbo_perf_transfer){0};
     if (e->config.all2all_backend == DBO_BACKEND_HT) {
-        dbo_fabric_ht(&e->hardware, e->ep_size, e->gpus_per_node, cost, direction, 0, &ht);
+        dbo_fabric_ht(&e->hardware, e->ep_size, e->gpus_per_domain, cost, direction, 0, &ht);
         out->run_ns = ht.ns;
         return;
     }
-    dbo_fabric_ll(&e->hardware, e->ep_size, e->gpus_per_node, cost, direction, &ll);
+    dbo_fabric_ll(&e->hardware, e->ep_size, e->gpus_per_domain, cost, direction, &ll);
     *out =
         (dbo_perf_transfer){.run_ns = ll.send_ns, .flight_ns = ll.flight_ns, .recv_ns = ll.recv_ns};
 }

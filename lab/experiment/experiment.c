@@ -55,6 +55,12 @@ static dbo_status finish_cluster(dbo_experiment *e, dbo_error *err)
 {
     dbo_config *config = &e->config;
     uint64_t ranks = (uint64_t)config->data_parallel_size * config->tensor_parallel_size;
+    uint32_t host = e->has_hardware && !e->has_fixed ? e->hardware.gpus_per_host : 0;
+    bool hosts = host > 0 && ranks > host && ranks % host == 0;
+    if (e->nodes == 0 && e->gpus_per_node == 0 && e->has_data_parallel_size && hosts) {
+        e->gpus_per_node = host;
+        e->nodes = (uint32_t)(ranks / host);
+    }
     if (e->nodes == 0)
         e->nodes = 1;
     if (e->gpus_per_node == 0) {
@@ -104,6 +110,29 @@ static void hint_divisors(uint32_t experts, uint32_t ep_size, char *hint, size_t
         snprintf(hint, size, "Use %u GPUs.", below);
 }
 
+/* NVLink joins the GPUs of a node, or, where it joins more of them than a machine is sold with, of
+ * several nodes. A node has no more of them than it joins. */
+static dbo_status finish_domain(dbo_experiment *e, dbo_error *err)
+{
+    const dbo_hardware *hardware = &e->hardware;
+    uint32_t joined = hardware->gpus_per_domain, node = e->gpus_per_node;
+    if (node > joined) {
+        char hint[160];
+        int used = snprintf(hint, sizeof hint,
+                            "If NVLink joins them, set hardware.gpus_per_domain = %u", node);
+        if (e->num_gpus % joined == 0)
+            snprintf(hint + used, sizeof hint - (size_t)used,
+                     "; else nodes = %u and gpus_per_node = %u.", e->num_gpus / joined, joined);
+        else
+            snprintf(hint + used, sizeof hint - (size_t)used, ".");
+        return dbo_fail_key(err, DBO_INVALID, "gpus_per_node", hint,
+                            "gpus_per_node is %u, but NVLink joins only %u GPUs of %s", node,
+                            joined, hardware->name);
+    }
+    e->gpus_per_domain = joined > hardware->gpus_per_host ? joined : node;
+    return DBO_OK;
+}
+
 static uint32_t layers_to_run(const dbo_experiment *e)
 {
     if (e->layers)
@@ -126,6 +155,7 @@ static dbo_status finish_model(dbo_experiment *e, dbo_error *err)
             e->fixed.a_us = 0;
         }
         e->num_layers = layers_to_run(e);
+        e->gpus_per_domain = e->gpus_per_node;
         return DBO_OK;
     }
     DBO_TRY(need(e->has_model, "model", "Set model = \"deepseek-v3\", or costs = dbo.fixed {...}.",
@@ -158,7 +188,8 @@ static dbo_status finish_model(dbo_experiment *e, dbo_error *err)
             "are themselves cut into pieces are not modelled",
             e->config.tensor_parallel_size);
     DBO_TRY(need(e->has_hardware, "hardware", "Set hardware = \"H800\".", err));
-    return within("hardware", dbo_hardware_check(&e->hardware, err), err);
+    DBO_TRY(within("hardware", dbo_hardware_check(&e->hardware, err), err));
+    return finish_domain(e, err);
 }
 
 /* What the built-in layer has of the ops that hand data on, by bit; a fixed cost of 0 counts as

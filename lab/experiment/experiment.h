@@ -90,10 +90,11 @@ typedef struct dbo_experiment {
     } said[DBO_MAX_GROUPED];   /* by key of vLLM's groups */
     uint32_t schedule_said_in; /* turn + 1; 0: nobody has */
     /* after _finish */
-    uint32_t num_layers;  /* that run; dense ones are the first model.first_k_dense of them */
-    uint32_t num_gpus;    /* nodes * gpus_per_node */
-    uint32_t ep_size;     /* ranks that share the experts: all GPUs, or 1 without EP */
-    char incomplete[256]; /* fixed costs: why `schedule` is not a whole layer; "": it is one */
+    uint32_t num_layers;      /* that run; dense ones are the first model.first_k_dense of them */
+    uint32_t num_gpus;        /* nodes * gpus_per_node */
+    uint32_t gpus_per_domain; /* that NVLink joins, here: of one node, or of several */
+    uint32_t ep_size;         /* ranks that share the experts: all GPUs, or 1 without EP */
+    char incomplete[256];     /* fixed costs: why `schedule` is not a whole layer; "": it is one */
 } dbo_experiment;
 
 #define DBO_MAX_NODES         4096u

@@ -136,7 +136,7 @@ static dbo_status attach_probe(void *self, uint32_t rank, dbo_seam *seam, dbo_er
     simulation *s = self;
     (void)err;
     dbo_cost_probe_wrap(&s->probes[rank], seam, &s->hardware, s->experiment->ep_size,
-                        s->experiment->gpus_per_node);
+                        s->experiment->gpus_per_domain);
     return DBO_OK;
 }
 
@@ -181,7 +181,7 @@ static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_si
                     .num_classes = s->real ? 0 : s->fold.num_classes,
                     .class_of = s->real ? NULL : s->fold.class_of,
                     .ep_size = s->experiment->ep_size,
-                    .gpus_per_node = s->experiment->gpus_per_node,
+                    .gpus_per_node = s->experiment->gpus_per_domain,
                     .low_latency = s->config.all2all_backend != DBO_BACKEND_HT,
                     .transport = dbo_config_transport(&s->config),
                     .contexts = s->config.executor,

@@ -58,6 +58,23 @@ static void settings_that_clash(void **state)
                     "VLLM_DBO_COMM_SMS: dbo_comm_sms must be an integer, got string \"x\"");
 }
 
+/* A node of more GPUs than NVLink joins: what to set for either reading. */
+static void nodes_that_nobody_sells(void **state)
+{
+    (void)state;
+    put_file("t.lua", "local dbo = require 'dbo' return dbo.experiment { model = 'deepseek-v3',\n"
+                      "  hardware = 'H800', enable_expert_parallel = true, nodes = 2,\n"
+                      "  gpus_per_node = 64, check_memory = false,\n"
+                      "  batch = dbo.decode { num_tokens = 64, context_len = 64 } }");
+    expect_sentence("dbo run t.lua", 1,
+                    "If NVLink joins them, set hardware.gpus_per_domain = 64; "
+                    "else nodes = 16 and gpus_per_node = 8.");
+    expect_sentence(
+        "dbo run t.lua --set hardware.gpus_per_domain=12 --set nodes=1 --set gpus_per_node=16", 1,
+        "set hardware.gpus_per_domain = 16.");
+    assert_int_equal(run("dbo run t.lua --set hardware.gpus_per_domain=64"), 0);
+}
+
 /* Given durations are of a machine without SMs: there are none to take. */
 static void a_machine_without_sms_gives_none(void **state)
 {
@@ -146,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_clash),
+        cmocka_unit_test(nodes_that_nobody_sells),
         cmocka_unit_test(a_machine_without_sms_gives_none),
         cmocka_unit_test(schedules_that_never_end),
         cmocka_unit_test(scripts_that_run_away),

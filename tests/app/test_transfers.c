@@ -49,6 +49,12 @@ static void sms_make_math_fast(void **state)
     expect_fine("sms");
 }
 
+static void nvlink_joins_what_the_machine_says(void **state)
+{
+    (void)state;
+    expect_fine("domain");
+}
+
 static void a_step_ends_with_its_work(void **state)
 {
     (void)state;
@@ -79,6 +85,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_is_of_the_batch),
         cmocka_unit_test(costs_of_splitting_add_up),
+        cmocka_unit_test(nvlink_joins_what_the_machine_says),
         cmocka_unit_test(sms_make_math_fast),
         cmocka_unit_test(a_hook_runs_where_the_post_was),
         cmocka_unit_test(a_step_ends_with_its_work),

@@ -221,6 +221,8 @@ static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_fo
     e->has_model = e->has_hardware = !e->has_fixed;
     random_model(&prng, &e->model, form == RANDOM_ANY);
     random_hardware(&prng, &e->hardware);
+    if (e->hardware.gpus_per_domain < e->gpus_per_node)
+        e->hardware.gpus_per_domain = e->gpus_per_node;
     random_fixed(&prng, &e->fixed);
     random_config(&prng, &e->config);
     bool two = form == RANDOM_ANY && e->gpus_per_node % 2 == 0 && random_one_in(&prng, 4);
