@@ -2,6 +2,7 @@
 #include "sim/cost.h"
 
 #include "core/base/units.h"
+#include "sim/collective.h"
 
 #include <assert.h>
 
@@ -38,11 +39,15 @@ static double memory_ns(const dbo_hardware *hardware, const dbo_op_part *part, u
 
 static uint32_t active_sms(const dbo_op_part *part, uint32_t budget)
 {
+    if (part->collective != DBO_COLLECTIVE_NONE)
+        return DBO_COLLECTIVE_SMS < budget ? DBO_COLLECTIVE_SMS : budget;
     return part->tiles != 0 && part->tiles < budget ? part->tiles : budget;
 }
 
 double dbo_part_ns(const dbo_hardware *hardware, const dbo_op_part *part, uint32_t sm_budget)
 {
+    if (part->collective != DBO_COLLECTIVE_NONE) /* its latency is a kernel's */
+        return dbo_collective_ns(hardware, part);
     uint32_t budget = clamp_budget(hardware, sm_budget);
     double memory = memory_ns(hardware, part, active_sms(part, budget));
     double math = part->flops > 0 ? math_ns(hardware, part, budget) : 0;

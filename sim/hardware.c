@@ -42,6 +42,7 @@ void dbo_hardware_init(dbo_hardware *hardware)
         .ht_alpha_ns = 30000,
         .ht_counts_ns = 20000,
         .ht_forward_fraction = 0.84,
+        .collective_scale = 1,
         .comm_sm_gbps = 14,
         .comm_sms = 20,
         .ll_sms = 0,

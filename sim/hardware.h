@@ -55,6 +55,7 @@ typedef struct dbo_hardware {
     double ht_alpha_ns;         /* HT: the same for a transfer */
     double ht_counts_ns;        /* HT: layout seen by all to receive counts at the host */
     double ht_forward_fraction; /* HT: of nvlink_gbps, reached when rows also come from RDMA */
+    double collective_scale;    /* latency of collectives, of those on Hopper */
     double comm_sm_gbps;        /* HT: bytes an SM moves; half of it when rows are forwarded */
     uint32_t comm_sms;          /* HT: SMs that transfers get by default */
     uint32_t ll_sms;            /* LL: SMs of its send and receive kernels; 0: all */
@@ -106,6 +107,8 @@ typedef struct dbo_hardware {
     X(ht_counts_ns, "ht_counts_ns", DOUBLE, 0, 1e9, 0, NULL, "HT: until the receive counts")       \
     X(ht_forward_fraction, "ht_forward_fraction", DOUBLE, 0.01, 1, 0, NULL,                        \
       "HT: of nvlink_gbps, reached between nodes")                                                 \
+    X(collective_scale, "collective_scale", DOUBLE, 0.01, 100, 0, NULL,                            \
+      "latency of collectives, of those on Hopper")                                                \
     X(comm_sm_gbps, "comm_sm_gbps", DOUBLE, 0.01, 1e4, 0, NULL, "HT: bytes that an SM moves")      \
     X(comm_sms, "comm_sms", U32, 0, 4095, 0, NULL, "HT: SMs of transfers by default")              \
     X(ll_sms, "ll_sms", U32, 0, 4095, 0, NULL, "LL: SMs of send and receive; 0: all")              \

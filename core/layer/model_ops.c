@@ -166,17 +166,22 @@ static double attention_weights(const dbo_model_spec *model, double tp)
     return hidden * model->head_dim * (2.0 * heads + 2.0 * kv_heads);
 }
 
+static double cut_inter(const dbo_model_spec *model, uint32_t expert_tp)
+{
+    return (double)ceil_div(model->moe_inter, expert_tp > 0 ? expert_tp : 1);
+}
+
 double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
-                              bool dense)
+                              uint32_t expert_tp, bool dense)
 {
     double hidden = model->hidden, value = dbo_dtype_bytes(model->weight_dtype);
     double bytes = attention_weights(model, tp_size) * value;
     if (dense)
         return bytes + 3.0 * hidden * model->dense_inter / tp_size * value;
-    double expert = 3.0 * hidden * model->moe_inter * value;
+    double of_width = 3.0 * hidden * value; /* of an expert, for each of its inner values */
     bytes += hidden * model->num_experts * dbo_dtype_bytes(DBO_BF16);
-    uint32_t own = model->num_experts / ep_size;
-    return bytes + expert * (own + (double)model->num_shared / tp_size);
+    bytes += of_width * cut_inter(model, expert_tp) * (model->num_experts / ep_size);
+    return bytes + of_width * model->moe_inter * model->num_shared / tp_size;
 }
 
 double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
@@ -374,7 +379,7 @@ static double routed_tokens(const layer_build *b, uint64_t group_tokens)
 static void routed_experts(layer_build *b, uint64_t group_tokens)
 {
     const dbo_model_spec *model = b->model;
-    double hidden = model->hidden, inter = model->moe_inter;
+    double hidden = model->hidden, inter = cut_inter(model, b->shape->expert_tp);
     double rows = routed_rows(b, group_tokens), tokens = routed_tokens(b, group_tokens);
     double value = dbo_dtype_bytes(model->weight_dtype);
     double expected =
@@ -438,6 +443,66 @@ static void transfers(layer_build *b, uint64_t group_tokens)
     b->costs->combine.bytes_per_token = dbo_a2a_row_bytes(model->hidden, model->combine_dtype);
 }
 
+static void add_collective(layer_build *b, dbo_op_kind kind, dbo_collective collective,
+                           double bytes, uint32_t gpus, uint32_t apart)
+{
+    if (gpus < 2 || bytes <= 0)
+        return;
+    dbo_op_part *part = add_part(b, kind);
+    *part = (dbo_op_part){.kind = DBO_PART_STREAM,
+                          .dtype = DBO_BF16,
+                          .hbm_bytes = bytes,
+                          .collective = (uint8_t)collective,
+                          .gpus = (uint16_t)gpus,
+                          .apart = (uint16_t)apart};
+}
+
+/* Rows of all ranks come here with their experts' ids and weights, and sums go back. */
+static void gather(layer_build *b, uint64_t group_tokens)
+{
+    const dbo_model_spec *model = b->model;
+    uint32_t ranks = b->shape->gathered_ranks, tp = b->shape->tp_size;
+    double row = dbo_a2a_row_bytes(model->hidden, model->dispatch_dtype) + model->topk * 12.0;
+    double group = (double)group_tokens;
+    add_collective(b, DBO_KIND_ALL_GATHER, DBO_COLLECTIVE_ALL_GATHER, group * row, ranks, tp);
+    add_collective(b, DBO_KIND_REDUCE_SCATTER, DBO_COLLECTIVE_REDUCE_SCATTER,
+                   group * model->hidden * b->act, ranks, tp);
+}
+
+/* Of a TP group: sums of what its GPUs have computed of the same rows; with an all-to-all each has
+ * combined a part of the rows, which all need. */
+static void tensor_parallel(layer_build *b)
+{
+    uint32_t tp = b->shape->tp_size;
+    double bytes = b->rows * b->model->hidden * b->act;
+    add_collective(b, DBO_KIND_EMBED, DBO_COLLECTIVE_ALL_REDUCE, bytes, tp, 1);
+    add_collective(b, DBO_KIND_ALL_REDUCE, DBO_COLLECTIVE_ALL_REDUCE, bytes, tp, 1);
+    if (b->model->num_experts != 0 && !b->shape->no_all_to_all)
+        add_collective(b, DBO_KIND_ALL_GATHER, DBO_COLLECTIVE_ALL_GATHER, bytes, tp, 1);
+}
+
+static void shared_experts(layer_build *b)
+{
+    double inter = (double)b->model->num_shared * b->model->moe_inter / b->shape->tp_size;
+    if (b->model->num_shared != 0)
+        add_mlp(b, DBO_KIND_SHARED, inter);
+}
+
+/* Without an all-to-all: on this rank's tokens, or on those of all ranks that are gathered. */
+static void experts_here(layer_build *b)
+{
+    const dbo_layer_shape *shape = b->shape;
+    uint64_t group = shape->tokens;
+    if (shape->gathered_ranks > 1)
+        group = shape->group_tokens > 0 ? shape->group_tokens : group * shape->gathered_ranks;
+    quantise(b, group);
+    routed_experts(b, group);
+    shared_experts(b);
+    gather(b, group);
+    b->routed_rows = routed_rows(b, group);
+    b->routed_tokens = (double)group;
+}
+
 static void experts(layer_build *b)
 {
     const dbo_layer_shape *shape = b->shape;
@@ -448,9 +513,7 @@ static void experts(layer_build *b)
     routed_experts(b, group);
     if (!shape->low_latency)
         ht_bookkeeping(b);
-    double shared = (double)b->model->num_shared * b->model->moe_inter / shape->tp_size;
-    if (b->model->num_shared != 0)
-        add_mlp(b, DBO_KIND_SHARED, shared);
+    shared_experts(b);
     transfers(b, group);
     b->routed_rows = routed_rows(b, group);
     b->routed_tokens = routed_tokens(b, group);
@@ -482,7 +545,7 @@ static dbo_status check_shape(const dbo_model_spec *model, const dbo_layer_shape
     if (model->heads % shape->tp_size != 0)
         return dbo_fail(err, DBO_INVALID, NULL, "TP size %u does not divide the %u heads of %s",
                         shape->tp_size, model->heads, model->name);
-    if (model->num_experts != 0 && shape->ep_size % shape->tp_size != 0)
+    if (model->num_experts != 0 && !shape->no_all_to_all && shape->ep_size % shape->tp_size != 0)
         return dbo_fail(err, DBO_INVALID, NULL, "TP size %u does not divide EP size %u",
                         shape->tp_size, shape->ep_size);
     if (shape->padded_tokens != 0 && shape->padded_tokens < shape->tokens)
@@ -557,11 +620,14 @@ dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_
         a1_gqa(&b);
     }
     a1_tail(&b);
-    if (model->num_experts != 0)
+    if (model->num_experts != 0 && shape->no_all_to_all)
+        experts_here(&b);
+    else if (model->num_experts != 0)
         experts(&b);
     if (model->dense_inter != 0)
         add_mlp(&b, DBO_KIND_DENSE, (double)model->dense_inter / shape->tp_size);
     ends(&b);
+    tensor_parallel(&b);
     count_kernels(&b);
     sizes(&b);
     return DBO_OK;
@@ -571,9 +637,10 @@ void dbo_layer_costs_fixed(const int64_t ns[DBO_KIND_COUNT], uint32_t sms, dbo_l
 {
     *out = (dbo_layer_costs){0};
     for (uint32_t kind = 0; kind < DBO_KIND_COUNT; kind++) {
-        out->op[kind].fixed_ns = ns[kind] < 0 ? -1 : ns[kind];
-        out->op[kind].fixed_sms = ns[kind] < 0 ? 0 : (uint16_t)sms;
-        out->kernels[kind] = ns[kind] < 0 ? 0 : 1;
+        bool is = ns[kind] >= 0 && dbo_op_kind_class((dbo_op_kind)kind) != DBO_CLASS_COLLECTIVE;
+        out->op[kind].fixed_ns = is ? ns[kind] : -1;
+        out->op[kind].fixed_sms = is ? (uint16_t)sms : 0;
+        out->kernels[kind] = is ? 1 : 0;
     }
     out->dispatch.fixed_ns = out->op[DBO_KIND_DISPATCH].fixed_ns;
     out->combine.fixed_ns = out->op[DBO_KIND_COMBINE].fixed_ns;

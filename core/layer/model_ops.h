@@ -9,7 +9,11 @@
  * a kernel whatever the number of rows: what a split into two ubatches reads twice.
  *
  * Shapes: T rows (padded tokens), H hidden, n heads of this TP rank. TP shards heads, the shared
- * and the dense MLP; its all-reduces are not modelled. EP shards routed experts.
+ * and the dense MLP, and sums their outputs: an ALL_REDUCE of (T, H) after attention and after
+ * a dense MLP, and one inside EMBED. EP shards routed experts; the GPUs of a TP group each dispatch
+ * a part of their tokens and exchange the combined rows in an ALL_GATHER. Without an all-to-all the
+ * experts' outputs are summed in an ALL_REDUCE over TP; without EP as well each expert is cut over
+ * all GPUs (expert_tp), rows of all ranks come by ALL_GATHER and go back by REDUCE_SCATTER.
  *
  *     dbo_layer_shape shape = {.ep_size = 128, .tp_size = 1, .low_latency = true, .tokens = 128,
  *                              .num_requests = 1, .requests = &(dbo_request_shape){128, 1, 4096}};
@@ -50,6 +54,9 @@ typedef struct dbo_layer_shape {
     uint32_t ep_size, tp_size;  /* both at least 1 */
     uint32_t redundant_experts; /* copies of busy experts; with them EP divides the experts */
     bool low_latency;           /* LL all-to-all; false: HT */
+    bool no_all_to_all;         /* experts work on the tokens that are here, or gathered: */
+    uint32_t gathered_ranks;    /* data-parallel ranks whose tokens all come here; 0, 1: none do */
+    uint32_t expert_tp;         /* GPUs that share each expert; 0: 1 */
     uint32_t layer;             /* picks the window of windowed models */
     uint32_t tokens;            /* real */
     uint32_t padded_tokens;     /* rows of dense ops; 0: as `tokens` */
@@ -87,9 +94,10 @@ uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype);
 double dbo_kv_bytes_per_token(const dbo_model_spec *model);
 
 /* Weights of one layer on one rank, in bytes: attention, router, routed experts (num_experts /
- * EP), shared experts; with `dense` attention and the dense MLP instead. */
+ * EP, each cut over expert_tp GPUs), shared experts; with `dense` attention and the dense MLP
+ * instead. */
 double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
-                              bool dense);
+                              uint32_t expert_tp, bool dense);
 
 /* Expected number of a rank's experts that at least one of `group_tokens` tokens is routed to:
  * (E/EP) * (1 - (1 - topk/E)^group_tokens), E the experts with their redundant copies. */
@@ -101,8 +109,8 @@ double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size
 bool dbo_layer_windowed(const dbo_model_spec *model, uint32_t layer);
 
 /* A layer of given durations, for teaching and tests: ops with ns[kind] >= 0 exist and take
- * exactly that on `sms` SMs; ns[DISPATCH] and ns[COMBINE] are the transfers'. Each of its tensors
- * takes one smallest block of the allocator. */
+ * exactly that on `sms` SMs, but for collectives, which only models have; ns[DISPATCH] and
+ * ns[COMBINE] are the transfers'. Each of its tensors takes one smallest block of the allocator. */
 void dbo_layer_costs_fixed(const int64_t ns[DBO_KIND_COUNT], uint32_t sms, dbo_layer_costs *out);
 
 DBO_PUBLIC_END

@@ -156,6 +156,7 @@ static void attention(const writer *w)
     take(w, DBO_BUFFER_FFN_IN, DBO_STREAM_COMPUTE);
     each(w, dbo_writer_take, DBO_STREAM_COMPUTE, routing);
     op(w, DBO_KIND_A1, DBO_STREAM_COMPUTE);
+    op(w, DBO_KIND_ALL_REDUCE, DBO_STREAM_COMPUTE);
     drop(w, DBO_BUFFER_ATTN);
     drop(w, DBO_BUFFER_HIDDEN);
     take(w, DBO_BUFFER_HIDDEN, DBO_STREAM_COMPUTE);
@@ -238,6 +239,7 @@ static void ht_combine(const writer *w)
     record(w, DBO_HT_COMM_DONE, DBO_STREAM_COMM);
     emit(w, DBO_CODE_YIELD, DBO_STREAM_COMM, 0);
     comm_to_compute(w);
+    op(w, DBO_KIND_ALL_GATHER, DBO_STREAM_COMPUTE);
     drop_held(w);
 }
 
@@ -343,6 +345,7 @@ static void ht_unsplit(const writer *w)
     shared_expert(w);
     ht_finish_unsplit(w, DBO_A2A_COMBINE);
     op(w, DBO_KIND_COPY, DBO_STREAM_COMPUTE);
+    op(w, DBO_KIND_ALL_GATHER, DBO_STREAM_COMPUTE);
     drop_held(w);
 }
 
@@ -384,6 +387,7 @@ static void ll_split(const writer *w)
     ll_post(w, DBO_A2A_COMBINE);
     shared_expert(w);
     ll_hook_and_yield(w, DBO_A2A_COMBINE);
+    op(w, DBO_KIND_ALL_GATHER, DBO_STREAM_COMPUTE);
     drop(w, DBO_BUFFER_EXPERT_OUT);
     drop_held(w);
 }
@@ -397,6 +401,25 @@ static void ll_unsplit(const writer *w)
     ll_post(w, DBO_A2A_COMBINE);
     shared_expert(w);
     finish(w, DBO_A2A_COMBINE, DBO_STREAM_COMPUTE);
+    op(w, DBO_KIND_ALL_GATHER, DBO_STREAM_COMPUTE);
+    drop(w, DBO_BUFFER_EXPERT_OUT);
+    drop_held(w);
+}
+
+/* ---- no all-to-all ---- */
+
+/* Experts on the rows that are here, or that are gathered; one sum over TP at the end. */
+static void local(const writer *w)
+{
+    attention(w);
+    ht_quantise(w);
+    each(w, dbo_writer_take, DBO_STREAM_COMPUTE, received);
+    op(w, DBO_KIND_ALL_GATHER, DBO_STREAM_COMPUTE);
+    ht_experts(w, false);
+    each(w, dbo_writer_drop, DBO_STREAM_COMPUTE, payload);
+    op(w, DBO_KIND_REDUCE_SCATTER, DBO_STREAM_COMPUTE);
+    shared_expert(w);
+    op(w, DBO_KIND_ALL_REDUCE, DBO_STREAM_COMPUTE);
     drop(w, DBO_BUFFER_EXPERT_OUT);
     drop_held(w);
 }
@@ -467,11 +490,19 @@ dbo_status dbo_build_ll(const dbo_layer_costs *costs, const dbo_build_options *o
     return build(&kind, costs, options, out, err);
 }
 
+dbo_status dbo_build_local(const dbo_layer_costs *costs, const dbo_build_options *options,
+                           dbo_program *out, dbo_error *err)
+{
+    const program_kind kind = {.name = "no all-to-all", .write = local, .form = DBO_FORM_LOCAL};
+    return build(&kind, costs, options, out, err);
+}
+
 static void dense(const writer *w)
 {
     attention(w);
     take(w, DBO_BUFFER_DENSE_MID, DBO_STREAM_COMPUTE);
     op(w, DBO_KIND_DENSE, DBO_STREAM_COMPUTE);
+    op(w, DBO_KIND_ALL_REDUCE, DBO_STREAM_COMPUTE);
     drop(w, DBO_BUFFER_DENSE_MID);
     drop(w, DBO_BUFFER_FFN_IN);
 }

@@ -91,6 +91,11 @@ dbo_status dbo_build_ll(const dbo_layer_costs *costs, const dbo_build_options *o
 dbo_status dbo_build_ht_prose(const dbo_layer_costs *costs, const dbo_build_options *options,
                               dbo_program *out, dbo_error *err);
 
+/* Experts without an all-to-all: A0 A1 QUANT, ALL_GATHER, MLP REDUCE, REDUCE_SCATTER, SHARED,
+ * ALL_REDUCE, of the collectives those that the layer has; no yield. */
+dbo_status dbo_build_local(const dbo_layer_costs *costs, const dbo_build_options *options,
+                           dbo_program *out, dbo_error *err);
+
 /* A layer without experts: A0 A1 DENSE, no yield; each ubatch runs it in its turn. */
 dbo_status dbo_build_dense(const dbo_layer_costs *costs, const dbo_build_options *options,
                            dbo_program *out, dbo_error *err);

@@ -40,6 +40,10 @@ static const touched touched_by[DBO_KIND_COUNT] = {
                          {ROLE(SHARED_MID), ROLE(SHARED_OUT), ROLE(RESIDUAL)}},
     [DBO_KIND_COPY] = {{ROLE(COMBINED)}, {ROLE(HIDDEN)}},
     [DBO_KIND_DENSE] = {{ROLE(FFN_IN)}, {ROLE(DENSE_MID), ROLE(HIDDEN)}},
+    /* Sums and their parts are one tensor. */
+    [DBO_KIND_ALL_REDUCE] = {{ROLE(RESIDUAL)}, {ROLE(RESIDUAL)}},
+    [DBO_KIND_ALL_GATHER] = {{ROLE(HIDDEN)}, {ROLE(HIDDEN)}},
+    [DBO_KIND_REDUCE_SCATTER] = {{ROLE(EXPERT_OUT)}, {ROLE(HIDDEN)}},
     [DBO_KIND_HEAD] = {{ROLE(HIDDEN), ROLE(RESIDUAL)}, {ROLE(LOGITS), ROLE(OUTPUT)}},
 };
 
@@ -54,6 +58,30 @@ static const touched ll_combine = {
     {ROLE(EXPERT_OUT), ROLE(HANDLE), ROLE(TOPK_IDS), ROLE(TOPK_WEIGHTS)}, {ROLE(COMBINED)}};
 static const touched mlp_then_reduce = {
     {ROLE(EXPERT_IN), ROLE(EXPERT_SCALES), ROLE(RECV_IDS), ROLE(COUNTS)}, {ROLE(WORKSPACE)}};
+
+/* Experts on rows that are here, or gathered into RECV_*. */
+static const touched local_quant = {{ROLE(RECV_TOKENS), ROLE(FFN_IN)},
+                                    {ROLE(EXPERT_IN), ROLE(EXPERT_SCALES)}};
+static const touched local_gather = {
+    {ROLE(TOKENS), ROLE(SCALES), ROLE(TOPK_IDS), ROLE(TOPK_WEIGHTS)},
+    {ROLE(RECV_TOKENS), ROLE(RECV_SCALES), ROLE(RECV_IDS), ROLE(RECV_WEIGHTS)}};
+static const touched local_mlp = {{ROLE(EXPERT_IN), ROLE(EXPERT_SCALES), ROLE(TOKENS), ROLE(SCALES),
+                                   ROLE(TOPK_IDS), ROLE(RECV_IDS)},
+                                  {ROLE(WORKSPACE)}};
+static const touched local_reduce = {
+    {ROLE(WORKSPACE), ROLE(TOPK_WEIGHTS), ROLE(RECV_IDS), ROLE(RECV_WEIGHTS)},
+    {ROLE(EXPERT_OUT), ROLE(HIDDEN)}};
+
+static const touched *local_touched(dbo_op_kind kind, bool quant_late)
+{
+    switch (kind) {
+    case DBO_KIND_QUANT: return quant_late ? &local_quant : &touched_by[kind];
+    case DBO_KIND_ALL_GATHER: return &local_gather;
+    case DBO_KIND_MLP: return &local_mlp;
+    case DBO_KIND_REDUCE: return &local_reduce;
+    default: return &touched_by[kind];
+    }
+}
 
 /* ---- which tensors there are ---- */
 
@@ -91,6 +119,10 @@ void dbo_writer_init(dbo_writer *w, dbo_program_builder *builder, const dbo_buil
         LEAVE_OUT(w, ROLE(COUNTS));
     if (costs->kernels[DBO_KIND_SHARED] == 0)
         LEAVE_OUT(w, ROLE(SHARED_MID), ROLE(SHARED_OUT));
+    if (form == DBO_FORM_LOCAL)
+        LEAVE_OUT(w, ROLE(LAYOUT), ROLE(HANDLE), ROLE(COUNTS), ROLE(COMBINED));
+    if (form == DBO_FORM_LOCAL && costs->kernels[DBO_KIND_ALL_GATHER] == 0)
+        LEAVE_OUT(w, ROLE(RECV_TOKENS), ROLE(RECV_SCALES), ROLE(RECV_IDS), ROLE(RECV_WEIGHTS));
     if (form == DBO_FORM_DENSE)
         LEAVE_OUT(w, ROLE(TOPK_IDS), ROLE(TOPK_WEIGHTS));
 }
@@ -156,6 +188,8 @@ dbo_buffer_role dbo_writer_actual(const dbo_writer *w, dbo_buffer_role role)
 
 static const touched *touched_of(const dbo_writer *w, dbo_op_kind kind, bool low_latency)
 {
+    if (w->form == DBO_FORM_LOCAL)
+        return local_touched(kind, w->quant_late);
     switch (kind) {
     case DBO_KIND_QUANT: return w->quant_late ? &late_quant : &touched_by[kind];
     case DBO_KIND_DISPATCH: return low_latency ? &ll_dispatch : &touched_by[kind];

@@ -16,7 +16,12 @@
 #include "core/program/program.h"
 
 /* What kind of layer is written: which tensors it can have. */
-typedef enum dbo_layer_form { DBO_FORM_HT, DBO_FORM_LL, DBO_FORM_DENSE } dbo_layer_form;
+typedef enum dbo_layer_form {
+    DBO_FORM_HT,
+    DBO_FORM_LL,
+    DBO_FORM_DENSE,
+    DBO_FORM_LOCAL /* experts without an all-to-all */
+} dbo_layer_form;
 
 typedef struct dbo_writer {
     dbo_program_builder *builder;

@@ -85,6 +85,11 @@ dbo_status dbo_op_cost_check(const dbo_op_cost *cost, dbo_error *err)
                             "part %u of a cost has %g FLOPs and %g bytes; both are finite and at "
                             "least 0",
                             i, part->flops, part->hbm_bytes);
+        if (part->collective > DBO_COLLECTIVE_REDUCE_SCATTER ||
+            (part->collective != DBO_COLLECTIVE_NONE && (part->gpus == 0 || part->apart == 0)))
+            return dbo_fail(err, DBO_INVALID, NULL,
+                            "part %u of a cost is collective %u of %u GPUs, %u apart", i,
+                            part->collective, part->gpus, part->apart);
     }
     return DBO_OK;
 }

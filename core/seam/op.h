@@ -31,7 +31,12 @@ typedef enum dbo_op_kind {
     DBO_KIND_COUNT
 } dbo_op_kind;
 
-typedef enum dbo_op_class { DBO_CLASS_COMPUTE, DBO_CLASS_COMM, DBO_CLASS_COPY } dbo_op_class;
+typedef enum dbo_op_class {
+    DBO_CLASS_COMPUTE,
+    DBO_CLASS_COMM,
+    DBO_CLASS_COPY,
+    DBO_CLASS_COLLECTIVE
+} dbo_op_class;
 
 /* Name ("A0") and class of a kind; kind < DBO_KIND_COUNT. */
 const char *dbo_op_kind_name(dbo_op_kind kind);
@@ -130,15 +135,26 @@ typedef enum dbo_part_kind {
 } dbo_part_kind;
 #define DBO_NUM_PART_KINDS 4
 
+/* A kernel that a group of GPUs runs together: its hbm_bytes are those of the whole buffer (of all
+ * GPUs, for a gather), once. */
+typedef enum dbo_collective {
+    DBO_COLLECTIVE_NONE,
+    DBO_COLLECTIVE_ALL_REDUCE,
+    DBO_COLLECTIVE_ALL_GATHER,
+    DBO_COLLECTIVE_REDUCE_SCATTER
+} dbo_collective;
+
 /* One kernel of an op, alone on the device. */
 typedef struct dbo_op_part {
     double flops;
-    double hbm_bytes;    /* read + written */
-    double weight_bytes; /* of hbm_bytes: read whatever the number of tokens */
-    uint32_t tiles;      /* independent output tiles (CTAs); 0: as many as SMs */
-    uint8_t kind;        /* dbo_part_kind */
-    uint8_t dtype;       /* dbo_dtype of the math */
-    bool of_kv;          /* works on keys and values: more of it for a request that is cut */
+    double hbm_bytes;     /* read + written */
+    double weight_bytes;  /* of hbm_bytes: read whatever the number of tokens */
+    uint32_t tiles;       /* independent output tiles (CTAs); 0: as many as SMs */
+    uint8_t kind;         /* dbo_part_kind */
+    uint8_t dtype;        /* dbo_dtype of the math */
+    uint8_t collective;   /* dbo_collective; then: */
+    uint16_t gpus, apart; /* of so many GPUs, each so many numbers from the next */
+    bool of_kv;           /* works on keys and values: more of it for a request that is cut */
 } dbo_op_part;
 
 #define DBO_OP_MAX_PARTS 8

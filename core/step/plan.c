@@ -57,6 +57,24 @@ typedef struct plan_inputs {
     dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
 } plan_inputs;
 
+/* How the model is spread. Experts that are cut over all GPUs work on all ranks' tokens. */
+static dbo_layer_shape model_shape(const plan_inputs *in)
+{
+    const dbo_deployment *d = in->deployment;
+    const dbo_config *config = d->config;
+    dbo_layer_shape shape = {
+        .ep_size = d->ep_size,
+        .tp_size = config->tensor_parallel_size,
+        .low_latency = in->low_latency && !d->no_all_to_all,
+        .no_all_to_all = d->no_all_to_all,
+        .expert_tp = d->expert_tp,
+        .decode_query_len = dbo_config_decode_query_len(config),
+    };
+    if (d->no_all_to_all && d->expert_tp > 1)
+        shape.gathered_ranks = config->data_parallel_size;
+    return shape;
+}
+
 static dbo_status ubatch_costs(plan_inputs *in, uint32_t i, uint32_t layer, dbo_error *err)
 {
     const dbo_deployment *d = in->deployment;
@@ -64,17 +82,13 @@ static dbo_status ubatch_costs(plan_inputs *in, uint32_t i, uint32_t layer, dbo_
     dbo_layer_costs *out = &in->costs[i];
     const dbo_ubatch_metadata *m = &cut->metadata[i];
     dbo_status status = DBO_OK;
-    dbo_layer_shape shape = {
-        .ep_size = d->ep_size,
-        .tp_size = d->config->tensor_parallel_size,
-        .low_latency = in->low_latency,
-        .layer = layer,
-        .tokens = (uint32_t)m->num_tokens,
-        .padded_tokens = (uint32_t)(m->tok_stop - m->tok_start),
-        /* Without expert parallelism a rank has all experts, and its own tokens only. */
-        .group_tokens = d->ep_size > 1 ? cut->group_tokens[i] : (uint64_t)m->num_tokens,
-        .decode_query_len = dbo_config_decode_query_len(d->config),
-    };
+    dbo_layer_shape shape = model_shape(in);
+    shape.layer = layer;
+    shape.tokens = (uint32_t)m->num_tokens;
+    shape.padded_tokens = (uint32_t)(m->tok_stop - m->tok_start);
+    /* One rank that has all experts has its own tokens only. */
+    bool alone = d->ep_size < 2 && shape.gathered_ranks < 2;
+    shape.group_tokens = alone ? (uint64_t)m->num_tokens : cut->group_tokens[i];
     if (d->model) {
         dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
         DBO_TRY(dbo_need_memory(shapes, "a step's requests", err));
@@ -143,13 +157,8 @@ static dbo_status batch_costs(const plan_inputs *in, dbo_layer_costs *out, dbo_e
 {
     const dbo_deployment *d = in->deployment;
     const dbo_cut *cut = in->cut;
-    dbo_layer_shape shape = {
-        .ep_size = d->ep_size,
-        .tp_size = d->config->tensor_parallel_size,
-        .low_latency = in->low_latency,
-        .padded_tokens = (uint32_t)cut->num_tokens_padded,
-        .decode_query_len = dbo_config_decode_query_len(d->config),
-    };
+    dbo_layer_shape shape = model_shape(in);
+    shape.padded_tokens = (uint32_t)cut->num_tokens_padded;
     size_t most = 1;
     for (uint32_t i = 0; i < cut->num_ubatches; i++)
         most += (size_t)cut->metadata[i].num_reqs;
@@ -229,6 +238,8 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
                                      .low_latency = in.low_latency};
     const char *name = deployment->schedule ? "mlp_shared_overlap" : deployment->config->schedule;
     in.built_in = dbo_builder_of_name(name, caps->has_hook);
+    if (in.built_in && deployment->no_all_to_all)
+        in.built_in = dbo_build_local;
     if (!in.built_in)
         return dbo_fail(err, DBO_INVALID, "mlp_shared_overlap is the built-in schedule.",
                         "there is no schedule '%s' for this all-to-all", name);

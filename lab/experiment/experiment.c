@@ -92,7 +92,10 @@ static dbo_status finish_cluster(dbo_experiment *e, dbo_error *err)
                             config->data_parallel_size, config->tensor_parallel_size,
                             (unsigned long long)ranks, e->nodes, e->gpus_per_node, e->num_gpus);
     }
-    e->ep_size = config->enable_expert_parallel ? e->num_gpus : 1;
+    bool ep = config->enable_expert_parallel;
+    e->ep_size = ep ? e->num_gpus : 1;
+    e->expert_tp = ep ? 1 : e->num_gpus;
+    e->no_all_to_all = !ep || (config->data_parallel_size == 1 && !config->ubatch_single_rank);
     return DBO_OK;
 }
 
@@ -181,12 +184,6 @@ static dbo_status finish_model(dbo_experiment *e, dbo_error *err)
                             "tensor_parallel_size is %u, which does not divide the %u heads of %s",
                             e->config.tensor_parallel_size, e->model.heads, e->model.name);
     }
-    if (e->config.tensor_parallel_size > 1 && e->model.num_experts > 0 && e->ep_size == 1)
-        return dbo_fail_key(
-            err, DBO_INVALID, "tensor_parallel_size", "Set enable_expert_parallel = true.",
-            "tensor_parallel_size is %u without expert parallelism, and experts that "
-            "are themselves cut into pieces are not modelled",
-            e->config.tensor_parallel_size);
     DBO_TRY(need(e->has_hardware, "hardware", "Set hardware = \"H800\".", err));
     DBO_TRY(within("hardware", dbo_hardware_check(&e->hardware, err), err));
     return finish_domain(e, err);

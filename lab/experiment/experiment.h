@@ -94,6 +94,8 @@ typedef struct dbo_experiment {
     uint32_t num_gpus;        /* nodes * gpus_per_node */
     uint32_t gpus_per_domain; /* that NVLink joins, here: of one node, or of several */
     uint32_t ep_size;         /* ranks that share the experts: all GPUs, or 1 without EP */
+    uint32_t expert_tp;       /* GPUs that share each expert: all without EP, or 1 */
+    bool no_all_to_all;       /* of a model without EP, or on one data-parallel rank */
     char incomplete[256];     /* fixed costs: why `schedule` is not a whole layer; "": it is one */
 } dbo_experiment;
 

@@ -70,6 +70,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
     s->hardware = experiment->hardware;
     if (!experiment->has_hardware)
         dbo_hardware_init(&s->hardware);
+    s->hardware.gpus_per_domain = experiment->gpus_per_domain;
     if (experiment->has_fixed)
         dbo_fixed_costs_use(&experiment->fixed, ubatches > 1 ? ubatches : 1, &s->fixed,
                             &s->hardware);
@@ -82,6 +83,8 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .schedule = experiment->schedule ? &experiment->schedule->schedule : NULL,
         .num_layers = experiment->num_layers,
         .ep_size = experiment->ep_size,
+        .no_all_to_all = experiment->no_all_to_all && !experiment->has_fixed,
+        .expert_tp = experiment->expert_tp,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,
         .io = s->options->io,
         .log = s->options->log,
@@ -264,8 +267,11 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
     out->sums = dbo_cost_probe_sums(&s->probes[most]);
     dbo_trace_rename_ranks(&out->trace, s->fold.first_rank); /* the machine knows classes only */
     *shown = s->fold.first_rank[most];
-    return dbo_metrics_compute(&out->metrics, &out->trace, *shown, out->measured,
-                               (uint64_t)out->results[most].num_tokens, err);
+    dbo_metrics *metrics = &out->metrics;
+    DBO_TRY(dbo_metrics_compute(metrics, &out->trace, *shown, out->measured,
+                                (uint64_t)out->results[most].num_tokens, err));
+    metrics->tokens_per_s_per_gpu.value /= s->config.tensor_parallel_size; /* a rank's GPUs */
+    return DBO_OK;
 }
 
 dbo_status dbo_simulate_one(const dbo_experiment *experiment, const dbo_simulate_options *options,

@@ -9,6 +9,7 @@ return {
   nvlink_gbps = 240,      -- of 300
   nic_gbps = 22.5,        -- of 25
   gpus_per_domain = 8,
+  collective_scale = 1.5,
   source = "NVIDIA A100 datasheet; reached link rates by the ratios of H800",
   confidence = "C",
 }

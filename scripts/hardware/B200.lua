@@ -9,6 +9,7 @@ return {
   nvlink_gbps = 740,      -- of 900; DeepEP README: 726 to 740 with 64 SMs
   nic_gbps = 45,
   gpus_per_domain = 8,
+  collective_scale = 1.6,
   source = "NVIDIA table via zdszero.github.io (sparse figures halved); DeepEP README",
   confidence = "B; sms, mem_gb C",
 }

@@ -9,6 +9,7 @@ return {
   nvlink_gbps = 740,      -- of 900, as on B200
   nic_gbps = 45,
   gpus_per_domain = 72, gpus_per_host = 4,
+  collective_scale = 1.6,
   source = "NVIDIA GB200 NVL72 figures, copies; reached NVLink as on B200",
   confidence = "B; sms C (148 to 152 by source), mem_gb C",
 }

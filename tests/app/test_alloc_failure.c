@@ -36,6 +36,7 @@ static void small_experiment(dbo_experiment *e, dbo_all2all_backend backend, dbo
     e->has_model = e->has_hardware = true;
     random_model(&prng, &e->model, false);
     random_hardware(&prng, &e->hardware);
+    e->hardware.gpus_per_domain = 8;
     e->model.layers = 3;
     e->model.first_k_dense = 1;
     e->model.attention = DBO_ATTENTION_GQA;

@@ -72,10 +72,10 @@ static void bytes_are_summed(void **state)
     expect_bytes(HEAD "return make(dbo.prefill { num_tokens = 48, prompt_len = 32 },\n"
                       "  { block_size = 32, layers = 2 })\n",
                  0, TABLES + LAYER_DENSE + LAYER_MOE, 2 * 32 * TOKEN * 2);
-    /* Without expert parallelism each rank has all experts. */
+    /* Without expert parallelism each rank has a half of each of the 8 experts, not 4 of them. */
     expect_bytes(HEAD "return make(dbo.decode { num_tokens = 1 },\n"
                       "  { enable_expert_parallel = false })\n",
-                 0, WEIGHTS + 3 * 2.0 * 6144 * 4, 16 * TOKEN * 4);
+                 0, WEIGHTS, 16 * TOKEN * 4);
     /* Two GPUs of one rank share heads, tables, and the experts. */
     expect_bytes(HEAD "return make(dbo.decode { num_tokens = 1 }, { tensor_parallel_size = 2 })\n",
                  0, TABLES / 2 + LAYER_DENSE / 2 + 3 * 2.0 * (12288.0 / 2 + 512 + 6144 * (4 + 0.5)),

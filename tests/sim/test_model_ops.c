@@ -56,11 +56,11 @@ static void weights_of_deepseek_v3(void **state)
 {
     (void)state;
     dbo_model_spec model = deepseek_v3();
-    assert_int_equal(dbo_layer_weight_bytes(&model, 128, 1, false),
+    assert_int_equal(dbo_layer_weight_bytes(&model, 128, 1, 1, false),
                      187105280 + 3670016 + (2 + 1) * 44040192);
-    assert_int_equal(dbo_layer_weight_bytes(&model, 32, 1, false),
+    assert_int_equal(dbo_layer_weight_bytes(&model, 32, 1, 1, false),
                      187105280 + 3670016 + (8 + 1) * 44040192);
-    assert_int_equal(dbo_layer_weight_bytes(&model, 128, 1, true), 187105280 + 3 * 7168 * 18432);
+    assert_int_equal(dbo_layer_weight_bytes(&model, 128, 1, 1, true), 187105280 + 3 * 7168 * 18432);
     assert_int_equal(dbo_kv_bytes_per_token(&model), 1152);
 }
 

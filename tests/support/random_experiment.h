@@ -227,8 +227,6 @@ static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_fo
     random_config(&prng, &e->config);
     bool two = form == RANDOM_ANY && e->gpus_per_node % 2 == 0 && random_one_in(&prng, 4);
     e->config.tensor_parallel_size = two ? 2 : 1;
-    if (two && e->has_model)
-        e->config.enable_expert_parallel = true; /* experts are not cut into pieces */
     if (e->has_fixed)
         e->layers = e->model.layers;
     uint32_t num_ranks = e->nodes * e->gpus_per_node / e->config.tensor_parallel_size;

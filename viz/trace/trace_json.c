@@ -53,8 +53,10 @@ static void enter_layer(dbo_tj_writer *w, uint32_t number, const dbo_span *span)
 
 static const char *class_name(dbo_op_id id)
 {
-    static const char *const names[] = {
-        [DBO_CLASS_COMPUTE] = "compute", [DBO_CLASS_COMM] = "comm", [DBO_CLASS_COPY] = "copy"};
+    static const char *const names[] = {[DBO_CLASS_COMPUTE] = "compute",
+                                        [DBO_CLASS_COMM] = "comm",
+                                        [DBO_CLASS_COPY] = "copy",
+                                        [DBO_CLASS_COLLECTIVE] = "collective"};
     uint32_t kind = dbo_op_id_kind(id);
     return kind < DBO_KIND_COUNT ? names[dbo_op_kind_class((dbo_op_kind)kind)] : "copy";
 }
