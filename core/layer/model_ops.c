@@ -41,18 +41,6 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-/* x to a whole power by squaring: the same bits everywhere. */
-static double power(double x, uint64_t exponent)
-{
-    double result = 1.0;
-    for (; exponent != 0; exponent >>= 1) {
-        if (exponent & 1)
-            result *= x;
-        x *= x;
-    }
-    return result;
-}
-
 static dbo_op_part *add_part(layer_build *b, dbo_op_kind kind)
 {
     dbo_op_cost *cost = &b->costs->op[kind];
@@ -128,75 +116,6 @@ static void add_attention(layer_build *b, double flops, double bytes)
     part->of_kv = true;
     part->flops = flops;
     part->hbm_bytes = bytes;
-}
-
-/* ---- public shapes ---- */
-
-uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype)
-{
-    if (dtype != DBO_FP8)
-        return hidden * (uint32_t)dbo_dtype_bytes(dtype);
-    return hidden + 4u * (uint32_t)ceil_div(hidden, DBO_FP8_GROUP);
-}
-
-double dbo_kv_bytes_per_token(const dbo_model_spec *model)
-{
-    double values = 0;
-    if (model->attention == DBO_ATTENTION_MLA)
-        values = (double)model->kv_lora_rank + model->qk_rope;
-    else if (model->attention == DBO_ATTENTION_GQA)
-        values = 2.0 * model->kv_heads * model->head_dim;
-    return values * dbo_dtype_bytes(model->kv_dtype);
-}
-
-static double attention_weights(const dbo_model_spec *model, double tp)
-{
-    double heads = model->heads / tp, hidden = model->hidden;
-    if (model->attention == DBO_ATTENTION_MLA) {
-        double qk = (double)model->qk_nope + model->qk_rope;
-        double q = model->q_lora_rank == 0 ? hidden * heads * qk
-                                           : model->q_lora_rank * (hidden + heads * qk);
-        double latent = (double)model->kv_lora_rank + model->qk_rope;
-        double up = model->kv_lora_rank * heads * ((double)model->qk_nope + model->v_head);
-        return q + hidden * latent + up + heads * model->v_head * hidden;
-    }
-    double kv_heads = model->kv_heads / tp;
-    if (kv_heads < 1)
-        kv_heads = 1;
-    return hidden * model->head_dim * (2.0 * heads + 2.0 * kv_heads);
-}
-
-static double cut_inter(const dbo_model_spec *model, uint32_t expert_tp)
-{
-    return (double)ceil_div(model->moe_inter, expert_tp > 0 ? expert_tp : 1);
-}
-
-double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
-                              uint32_t expert_tp, bool dense)
-{
-    double hidden = model->hidden, value = dbo_dtype_bytes(model->weight_dtype);
-    double bytes = attention_weights(model, tp_size) * value;
-    if (dense)
-        return bytes + 3.0 * hidden * model->dense_inter / tp_size * value;
-    double of_width = 3.0 * hidden * value; /* of an expert, for each of its inner values */
-    bytes += hidden * model->num_experts * dbo_dtype_bytes(DBO_BF16);
-    bytes += of_width * cut_inter(model, expert_tp) * (model->num_experts / ep_size);
-    return bytes + of_width * model->moe_inter * model->num_shared / tp_size;
-}
-
-double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
-                           uint64_t group_tokens)
-{
-    double local = (double)num_experts / ep_size;
-    double miss = 1.0 - (double)topk / num_experts;
-    return local * (1.0 - power(miss, group_tokens));
-}
-
-bool dbo_layer_windowed(const dbo_model_spec *model, uint32_t layer)
-{
-    if (model->window == 0)
-        return false;
-    return model->window_every == 0 || layer % model->window_every == 0;
 }
 
 /* ---- attention ---- */
@@ -379,7 +298,7 @@ static double routed_tokens(const layer_build *b, uint64_t group_tokens)
 static void routed_experts(layer_build *b, uint64_t group_tokens)
 {
     const dbo_model_spec *model = b->model;
-    double hidden = model->hidden, inter = cut_inter(model, b->shape->expert_tp);
+    double hidden = model->hidden, inter = dbo_expert_width(model, b->shape->expert_tp);
     double rows = routed_rows(b, group_tokens), tokens = routed_tokens(b, group_tokens);
     double value = dbo_dtype_bytes(model->weight_dtype);
     double expected =

@@ -93,6 +93,9 @@ uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype);
  * qk_rope) values, not sharded; GQA: 2 * kv_heads * head_dim values; linear: 0. */
 double dbo_kv_bytes_per_token(const dbo_model_spec *model);
 
+/* Inner values of an expert on one of the expert_tp GPUs (0: 1) that share it. */
+double dbo_expert_width(const dbo_model_spec *model, uint32_t expert_tp);
+
 /* Weights of one layer on one rank, in bytes: attention, router, routed experts (num_experts /
  * EP, each cut over expert_tp GPUs), shared experts; with `dense` attention and the dense MLP
  * instead. */
