@@ -20,6 +20,7 @@
 #include "tests/fuzz/script.h"
 #include "viz/trace/trace_json.h"
 
+#include <malloc.h>
 #include <sys/stat.h>
 
 #define MAX_POLLS 400u
@@ -83,6 +84,10 @@ static void begin(void)
              "{\"input_len\": 9, \"max_new\": 3}\n{\"id\": \"x\", \"input_ids\": [1, 2]}\n");
     put_file(folder, "bad.jsonl", "{\"input_len\": 9}\n{\"input_len\": \"\\u001b[2J\"}\n");
     snprintf(script_path, sizeof script_path, "%s/t.lua", folder);
+#ifdef M_TRIM_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, 1 << 26); /* what an input has used the next one takes */
+    mallopt(M_TRIM_THRESHOLD, 1 << 28);
+#endif
     shows = getenv("DBO_FUZZ_SHOW") != NULL;
     nowhere = shows ? stdout : fopen("/dev/null", "w");
     MUST(nowhere);
@@ -118,7 +123,7 @@ static void draw(const dbo_outcome *outcome, dbo_text_style style, dbo_strbuf *t
                                         .ranks = run->first_rank,
                                         .end_ns = INT64_MAX};
     if (run->metrics.has_steady_layer && shown.start_ns < shown.end_ns)
-        fuzz_check_error(dbo_text_timeline(text, &shown, 1, style, &err), &err);
+        fuzz_check_failure(dbo_text_timeline(text, &shown, 1, style, &err), &err);
     MUST(dbo_trace_json_write(&written, 1, nowhere));
 }
 
@@ -150,14 +155,14 @@ static void run(const fuzz_script *script, dbo_experiment *e, uint32_t *polls)
         return;
     err = (dbo_error){0};
     dbo_status status = dbo_simulate(e, &options, &outcome, &err);
-    fuzz_check_error(status, &err);
+    fuzz_check_failure(status, &err);
     if (status != DBO_OK)
         return;
     show(script, &outcome);
     dbo_outcome_fini(&outcome);
 }
 
-/* Checking computes rows: a few are enough. */
+/* Checking computes rows: a few of one run are enough. */
 static dbo_status check_one(void *runs, const dbo_experiment *e, uint64_t fault_reached,
                             dbo_error *err)
 {
@@ -168,8 +173,8 @@ static dbo_status check_one(void *runs, const dbo_experiment *e, uint64_t fault_
         for (uint32_t k = 0; k < list->count; k++)
             context += (uint64_t)list->requests[k].num_computed;
     }
-    if (e->num_gpus > 4 || e->num_layers > 2 || tokens > 12 || context > 64 ||
-        (e->has_model && e->model.hidden > 256))
+    if (((const dbo_check_runs *)runs)->count > 0 || e->num_gpus > 4 || e->num_layers > 2 ||
+        tokens > 12 || context > 64 || (e->has_model && e->model.hidden > 256))
         return DBO_OK;
     return dbo_check_runs_one(runs, e, fault_reached, err);
 }
@@ -179,7 +184,7 @@ static void check(dbo_check_runs *runs, const dbo_experiment *e, const fuzz_scri
     dbo_error err = {0};
     dbo_strbuf text = {0};
     if (e)
-        fuzz_check_error(check_one(runs, e, 0, &err), &err);
+        fuzz_check_failure(check_one(runs, e, 0, &err), &err);
     dbo_check_runs_summary(runs, &text);
     dbo_findings_text(&runs->findings, script->columns ? script->columns : 80, &text);
     print(&text);
@@ -203,8 +208,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!words)
         begin();
     fuzz_script_write(words, data, size, &script);
-    if (shows)
+    if (shows) {
         puts(script.text);
+        fflush(stdout);
+    }
     FILE *file = fopen(script_path, "wb");
     MUST(file && fwrite(script.text, 1, script.length, file) == script.length);
     MUST(fclose(file) == 0);
@@ -228,9 +235,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .ran = script.end == FUZZ_END_CHECK ? check_one : NULL,
         .ran_self = &runs};
     dbo_status status = dbo_experiment_load(&e, script_path, &options, &err);
-    fuzz_check_error(status, &err);
     if (shows && status != DBO_OK)
-        puts(err.message);
+        fprintf(stderr, "%s\n%s\n", err.message, err.hint);
+    fuzz_check_failure(status, &err);
     bool returns = status == DBO_OK && e.num_layers > 0;
     if (script.end == FUZZ_END_CHECK)
         check(&runs, returns ? &e : NULL, &script);

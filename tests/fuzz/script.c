@@ -442,8 +442,8 @@ static void put_statement(fuzz_writer *w, int nested)
 
 static void read_first(fuzz_writer *w, fuzz_script *out)
 {
-    uint32_t end = fuzz_pick(w, 8);
-    out->end = end < 3 ? FUZZ_END_NOTHING : end < 6 ? FUZZ_END_RUN : FUZZ_END_CHECK;
+    uint32_t end = fuzz_pick(w, 32); /* a check takes as long as many scripts */
+    out->end = end == 31 ? FUZZ_END_CHECK : end >= 20 ? FUZZ_END_RUN : FUZZ_END_NOTHING;
     out->ascii = fuzz_pick(w, 4) == 3;
     out->little_memory = fuzz_pick(w, 16) == 15;
     out->few_instructions = fuzz_pick(w, 16) == 15;
