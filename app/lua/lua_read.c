@@ -304,9 +304,18 @@ void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect)
 dbo_strbuf *dbo_lua_push_text(lua_State *L)
 {
     dbo_strbuf *text = lua_newuserdatauv(L, sizeof *text, 0);
-    *text = (dbo_strbuf){0};
+    *text = (dbo_strbuf){.limit = dbo_sandbox_left_bytes(dbo_sandbox_of(L)) / 2 + 1};
     luaL_setmetatable(L, DBO_LUA_TEXT);
     return text;
+}
+
+void dbo_lua_check_text(lua_State *L, const dbo_strbuf *text, const char *what)
+{
+    dbo_error err = {0};
+    if (text->over_limit)
+        dbo_lua_fail(L, DBO_LIMIT, DBO_SANDBOX_MEMORY_HINT,
+                     "%s needs more memory than the script has left", what);
+    dbo_lua_check(L, dbo_need_memory(!text->failed, what, &err), &err);
 }
 
 int dbo_lua_collect_text(lua_State *L)

@@ -70,8 +70,10 @@ const dbo_value *dbo_lua_read_argument(lua_State *L, const char *function);
  * `collect` (or NULL) is its finalizer. */
 void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect);
 
-/* Pushes a text that goes when Lua has no more use for it. */
+/* Pushes a text that goes when Lua has no more use for it; it may take half of the memory that the
+ * script has left. The other raises if that, or the machine's, was too little for `what`. */
 dbo_strbuf *dbo_lua_push_text(lua_State *L);
+void dbo_lua_check_text(lua_State *L, const dbo_strbuf *text, const char *what);
 #define DBO_LUA_TEXT "dbo.text" /* the name of its metatable, whose finalizer is: */
 int dbo_lua_collect_text(lua_State *L);
 

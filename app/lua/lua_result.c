@@ -76,7 +76,6 @@ static void repeat(void *self)
 static void push_members(lua_State *L, const dbo_result *result)
 {
     result_table t = {.L = L};
-    dbo_error err = {0};
     dbo_strbuf *scratch = dbo_lua_push_text(L);
     luaL_checkstack(L, 3 * MAX_DEPTH, "a result");
     const dbo_result_sink sink = {.self = &t,
@@ -86,7 +85,7 @@ static void push_members(lua_State *L, const dbo_result *result)
                                   .repeat = repeat,
                                   .scratch = scratch};
     dbo_result_visit(result, &sink);
-    dbo_lua_check(L, dbo_need_memory(!scratch->failed, "the notation", &err), &err);
+    dbo_lua_check_text(L, scratch, "the notation");
     dbo_strbuf_fini(scratch);
     lua_remove(L, -2);
 }

@@ -32,12 +32,6 @@ static void charge(lua_State *L, dbo_lua_table *made)
     dbo_sandbox_charge(L, &made->charged, dbo_table_bytes(&made->table));
 }
 
-static void check_text(lua_State *L, const dbo_strbuf *text)
-{
-    dbo_error err = {0};
-    dbo_lua_check(L, dbo_need_memory(!text->failed, "a table's text", &err), &err);
-}
-
 /* ---- making ---- */
 
 typedef struct dbo_column_keys {
@@ -110,9 +104,9 @@ static dbo_table *self_of(lua_State *L)
     return &made_of(L)->table;
 }
 
-/* A cell of the last row: what the script's row has at the key at the top of the stack, which is
- * popped. Whatever is no number is shown as tostring() does, which may run a script. */
-static void put_cell(lua_State *L, dbo_table *table, uint32_t column)
+/* A cell: what the script's row has at the key at the top of the stack, which is popped. Whatever
+ * is no number is shown as tostring() does, which may run a script, which may add rows. */
+static void put_cell(lua_State *L, dbo_table *table, uint32_t to, uint32_t column)
 {
     dbo_error err = {0};
     dbo_cell cell = {0};
@@ -135,11 +129,11 @@ static void put_cell(lua_State *L, dbo_table *table, uint32_t column)
     }
     lua_pop(L, 1);
     if (cell.kind != DBO_CELL_NONE)
-        dbo_lua_check(L, dbo_table_put(table, column, cell, &err), &err);
+        dbo_lua_check(L, dbo_table_put(table, to, column, cell, &err), &err);
 }
 
 /* The cells of a row whose keys are names of columns. */
-static void put_named(lua_State *L, dbo_table *table, const dbo_value *row)
+static void put_named(lua_State *L, dbo_table *table, uint32_t to, const dbo_value *row)
 {
     dbo_error err = {0};
     const char *names[DBO_TABLE_MAX_COLUMNS + 1] = {0};
@@ -149,7 +143,7 @@ static void put_named(lua_State *L, dbo_table *table, const dbo_value *row)
     dbo_lua_check(L, dbo_settings_set(&settings, NULL, row, &err), &err);
     for (uint32_t i = 0; i < row->count; i++) {
         lua_pushstring(L, row->table[i].key);
-        put_cell(L, table, dbo_table_column(table, row->table[i].key));
+        put_cell(L, table, to, dbo_table_column(table, row->table[i].key));
     }
 }
 
@@ -164,9 +158,10 @@ static int add_row(lua_State *L)
     if (row->kind != DBO_VALUE_TABLE && row->kind != DBO_VALUE_LIST)
         dbo_lua_check(L, dbo_value_mismatch("a row", "a table", row, &err), &err);
     dbo_lua_check(L, dbo_table_add_row(table, &err), &err);
+    uint32_t to = table->num_rows - 1;
     charge(L, made);
     if (row->kind == DBO_VALUE_TABLE && row->table[row->count - 1].key) {
-        put_named(L, table, row);
+        put_named(L, table, to, row);
         charge(L, made);
         return 0;
     }
@@ -176,7 +171,7 @@ static int add_row(lua_State *L)
                      (unsigned)count, table->num_columns);
     for (uint32_t c = 0; c < table->num_columns; c++) {
         lua_pushinteger(L, c + 1);
-        put_cell(L, table, c);
+        put_cell(L, table, to, c);
     }
     charge(L, made);
     return 0;
@@ -197,7 +192,7 @@ static const dbo_sandbox_limits *limits_of(lua_State *L)
 
 static void print_out(lua_State *L, const dbo_strbuf *text)
 {
-    check_text(L, text);
+    dbo_lua_check_text(L, text, "a table's text");
     const char *bytes = dbo_strbuf_text(text);
     dbo_sandbox_print(dbo_sandbox_of(L), bytes, strlen(bytes));
     dbo_sandbox_check(L);
@@ -217,7 +212,7 @@ static int table_csv(lua_State *L)
     const dbo_table *table = self_of(L);
     dbo_strbuf *text = dbo_lua_push_text(L);
     dbo_table_csv(table, text);
-    check_text(L, text);
+    dbo_lua_check_text(L, text, "a table's text");
     lua_pushstring(L, dbo_strbuf_text(text));
     return 1;
 }

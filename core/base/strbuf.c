@@ -40,6 +40,10 @@ static bool make_room(dbo_strbuf *buf, size_t more)
         }
         cap *= 2;
     }
+    if (buf->limit > 0 && cap > buf->limit) {
+        buf->failed = buf->over_limit = true;
+        return false;
+    }
     char *data = realloc(buf->data, cap);
     if (data == NULL) {
         buf->failed = true;

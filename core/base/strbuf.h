@@ -22,9 +22,9 @@ DBO_PUBLIC_BEGIN
 
 /* {0} is an empty one. */
 typedef struct dbo_strbuf {
-    char *data; /* NUL-terminated; NULL while nothing has been added */
-    size_t len, cap;
-    bool failed;
+    char *data;              /* NUL-terminated; NULL while nothing has been added */
+    size_t len, cap, limit;  /* limit: what `cap` may become; 0: anything */
+    bool failed, over_limit; /* the latter: for that reason */
 } dbo_strbuf;
 
 void dbo_strbuf_fini(dbo_strbuf *buf);

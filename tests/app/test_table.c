@@ -18,12 +18,12 @@ static void add(dbo_table *table, double x, double y, char *text)
     dbo_error err = {0};
     assert_int_equal(dbo_table_add_row(table, &err), DBO_OK);
     dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = x};
-    assert_int_equal(dbo_table_put(table, 0, cell, &err), DBO_OK);
+    assert_int_equal(dbo_table_put(table, table->num_rows - 1, 0, cell, &err), DBO_OK);
     cell.number = y;
-    assert_int_equal(dbo_table_put(table, 1, cell, &err), DBO_OK);
+    assert_int_equal(dbo_table_put(table, table->num_rows - 1, 1, cell, &err), DBO_OK);
     cell = (dbo_cell){.kind = DBO_CELL_TEXT, .text = text};
     if (text)
-        assert_int_equal(dbo_table_put(table, 2, cell, &err), DBO_OK);
+        assert_int_equal(dbo_table_put(table, table->num_rows - 1, 2, cell, &err), DBO_OK);
 }
 
 static void make(dbo_table *table)
@@ -36,6 +36,36 @@ static void make(dbo_table *table)
     add(table, 8, 1.5, "o₁k");
     add(table, 64, 12, "a, \"b\"");
     add(table, 512, 3, NULL);
+}
+
+/* Every row is as wide as a name: not as 100 characters. */
+static void a_long_name_is_cut(void **state)
+{
+    (void)state;
+    dbo_table table = {0};
+    dbo_strbuf out = {0};
+    dbo_error err = {0};
+    char name[5][512] = {""};
+    static const int lengths[5] = {59, 60, 61, 62, 100};
+    for (int i = 0; i < 5; i++) {
+        for (int k = 0; k < lengths[i]; k++)
+            strcat(name[i], k % 3 ? "ä" : "n");
+        assert_int_equal(dbo_table_add_column(&table, name[i], -1, &err), DBO_OK);
+    }
+    for (int i = 0; i < 5; i++) {
+        size_t kept = 19 * (size_t)5; /* 57 characters */
+        const char *shown = table.columns[i].name;
+        assert_int_equal(dbo_text_columns(shown), lengths[i] < 60 ? lengths[i] : 60);
+        if (lengths[i] <= 60)
+            assert_string_equal(shown, name[i]);
+        else
+            assert_string_equal(shown + kept, "...");
+        assert_int_equal(dbo_table_column(&table, name[i]), i);
+    }
+    dbo_table_csv(&table, &out);
+    assert_non_null(strstr(dbo_strbuf_text(&out), name[4]));
+    dbo_strbuf_fini(&out);
+    dbo_table_fini(&table);
 }
 
 static void columns_line_up(void **state)
@@ -124,7 +154,7 @@ static void plots_of_huge_numbers_stay_inside(void **state)
         assert_int_equal(dbo_table_add_row(&table, &err), DBO_OK);
         for (uint32_t c = 0; c < 2; c++) {
             const dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = numbers[r][c]};
-            assert_int_equal(dbo_table_put(&table, c, cell, &err), DBO_OK);
+            assert_int_equal(dbo_table_put(&table, table.num_rows - 1, c, cell, &err), DBO_OK);
         }
     }
     const dbo_plot plot = {
@@ -159,7 +189,7 @@ static const char *drawn(dbo_plot plot, const double (*numbers)[2], uint32_t cou
         assert_int_equal(dbo_table_add_row(&table, err), DBO_OK);
         for (uint32_t c = 0; c < 2; c++) {
             const dbo_cell cell = {.kind = DBO_CELL_NUMBER, .number = numbers[r][c]};
-            assert_int_equal(dbo_table_put(&table, c, cell, err), DBO_OK);
+            assert_int_equal(dbo_table_put(&table, table.num_rows - 1, c, cell, err), DBO_OK);
         }
     }
     plot.ascii = true;
@@ -385,6 +415,7 @@ static void keys_have_ranges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_name_is_cut),
         cmocka_unit_test(columns_line_up),
         cmocka_unit_test(csv_is_quoted),
         cmocka_unit_test(plots_are_drawn),

@@ -13,6 +13,20 @@
 /* A piece of memory's own, beside what is in it. */
 #define PIECE_BYTES 24u
 
+/* So many columns of a column's name are printed: every row is as wide. */
+#define NAME_COLUMNS 60u
+
+/* Cuts a valid text to so many columns, of which the last are "...". */
+static void cut_to(char *text, size_t columns)
+{
+    char *end = text;
+    if (dbo_text_columns(text) <= columns)
+        return;
+    for (size_t kept = 0; kept < columns - 2; end++)
+        kept += ((unsigned char)*end & 0xc0u) != 0x80u;
+    memcpy(end - 1, "...", 4);
+}
+
 /* A copy of a text that the table keeps, `shown` as it is printed; NULL: no memory. */
 static char *keep(dbo_table *table, const char *text, bool shown)
 {
@@ -70,7 +84,9 @@ dbo_status dbo_table_add_column(dbo_table *table, const char *name, int decimals
                         DBO_TABLE_MAX_COLUMNS);
     dbo_column *column = &table->columns[table->num_columns++];
     *column = (dbo_column){keep(table, name, false), keep(table, name, true), decimals};
-    return dbo_need_memory(column->key && column->name, "a table", err);
+    DBO_TRY(dbo_need_memory(column->key && column->name, "a table", err));
+    cut_to(column->name, NAME_COLUMNS);
+    return DBO_OK;
 }
 
 dbo_status dbo_table_add_row(dbo_table *table, dbo_error *err)
@@ -86,9 +102,10 @@ dbo_status dbo_table_add_row(dbo_table *table, dbo_error *err)
     return DBO_OK;
 }
 
-dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_error *err)
+dbo_status dbo_table_put(dbo_table *table, uint32_t row, uint32_t column, dbo_cell cell,
+                         dbo_error *err)
 {
-    dbo_cell *at = &table->cells[(size_t)(table->num_rows - 1) * table->num_columns + column];
+    dbo_cell *at = &table->cells[(size_t)row * table->num_columns + column];
     if (cell.kind == DBO_CELL_TEXT) {
         cell.text = keep(table, cell.text, false);
         DBO_TRY(dbo_need_memory(cell.text, "a table", err));

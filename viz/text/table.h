@@ -3,7 +3,7 @@
  *     dbo_table table = {0};
  *     DBO_TRY(dbo_table_add_column(&table, "tokens", -1, err));
  *     DBO_TRY(dbo_table_add_row(&table, err));
- *     DBO_TRY(dbo_table_put(&table, 0, (dbo_cell){.kind = DBO_CELL_NUMBER, .number = 8}, err));
+ *     DBO_TRY(dbo_table_put(&table, 0, 0, (dbo_cell){.kind = DBO_CELL_NUMBER, .number = 8}, err));
  *     dbo_table_print(&table, false, 80, &text);
  *     dbo_table_fini(&table);
  *
@@ -34,7 +34,7 @@ typedef struct dbo_cell {
 
 typedef struct dbo_column {
     char *key;    /* as a script has it */
-    char *name;   /* as it is printed */
+    char *name;   /* as it is printed: at most 60 columns */
     int decimals; /* < 0: as the values need */
 } dbo_column;
 
@@ -64,9 +64,10 @@ typedef struct dbo_plot {
 void dbo_table_fini(dbo_table *table);
 dbo_status dbo_table_set_title(dbo_table *table, const char *title, dbo_error *err);
 dbo_status dbo_table_add_column(dbo_table *table, const char *name, int decimals, dbo_error *err);
-/* An empty row, the one that dbo_table_put fills. */
+/* An empty row, the last. */
 dbo_status dbo_table_add_row(dbo_table *table, dbo_error *err);
-dbo_status dbo_table_put(dbo_table *table, uint32_t column, dbo_cell cell, dbo_error *err);
+dbo_status dbo_table_put(dbo_table *table, uint32_t row, uint32_t column, dbo_cell cell,
+                         dbo_error *err);
 
 /* What all of it takes in memory, about. */
 size_t dbo_table_bytes(const dbo_table *table);
