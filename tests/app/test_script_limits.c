@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,7 +18,9 @@
 #endif
 #define MAX_ARGUMENTS 8
 #define SLACK_S       3.0 /* of CPU time, over the limit of a script and for all else */
-#define SOON_S        1.5 /* after Ctrl-C: 0.2 s, on a machine that has much else to do */
+#define AT_WORK_NS    400000000L
+#define PIPE_BYTES    65536 /* that a pipe holds */
+#define SOON_S        1.5   /* after Ctrl-C: 0.2 s, on a machine that has much else to do */
 
 typedef struct ended {
     int code; /* -1: a signal */
@@ -217,16 +220,19 @@ static void errors_have_a_place(void **state)
           5);
 }
 
+#define X48 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
+/* What is read of a table stays as it was read, whatever a script does to it meanwhile. */
 static void keys_and_rows_stay(void **state)
 {
     (void)state;
-    CHECK("run", "uaf-tostring", 0, "x", 5);
+    CHECK("run", "uaf-tostring", 0, "\nx                 ", 5);
     CHECK("run",
           "local dbo = require 'dbo'\n"
           "local k = ('x'):rep(14 << 20) k = k .. k .. k\n"
           "for _, f in ipairs { dbo.experiment, dbo.decode, dbo.table, dbo.schedule } do\n"
           "  print(pcall(f, { [k] = 1 })) k = k .. 1 end\n",
-          0, "t.lua:4: unknown key 'xxxx", 5);
+          0, "t.lua:4: unknown key '" X48 "' in dbo.schedule\n", 5);
     CHECK("run",
           "local dbo = require 'dbo'\n"
           "local t, row = dbo.table { columns = { 'aa', 'bb', 'cc' } }, {}\n"
@@ -235,19 +241,48 @@ static void keys_and_rows_stay(void **state)
           "  for i = 1, 1e5 do local x = { ('q'):rep(9) .. i } end return 'y' end })\n"
           "row.aa, row.bb, row.cc = bad, bad, bad\n"
           "t:add(row) t:print()\n",
-          0, "aa  bb  cc", 5);
+          0, "aa  bb  cc\n──  ──  ──\ny    -   -\nin   -   -\n", 5);
+    /* A text of a table has half of what is left. */
+    const char *wide = "local dbo, c, r = require 'dbo', {}, {}\n"
+                       "for i = 1, 60 do c[i], r[i] = 'c' .. i, ('w'):rep(250) end\n"
+                       "local t = dbo.table { columns = c }\n"
+                       "for i = 1, 4000 do t:add(i == 7 and r or {}) end\n"
+                       "t:%s() print 'fine'";
+    static const char *const methods[] = {"print", "csv"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[512];
+        snprintf(text, sizeof text, wide, methods[i]);
+        CHECK("run --memory-limit 48", text, i == 0,
+              i == 0 ? "t.lua:5: a table's text needs more memory than the script has left"
+                     : "fine",
+              5, 48);
+    }
 }
 
 /* ---- Ctrl-C ---- */
 
-static void check_interrupted(const char *arguments, const char *script, double after_s, int out)
+/* It has computed for a while, or waits because the pipe that it prints into is full. */
+static bool is_at_work(pid_t child, int pipe)
+{
+    clockid_t clock;
+    struct timespec used = {0};
+    int waiting = 0;
+    assert_int_equal(clock_getcpuclockid(child, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &used), 0);
+    assert_int_equal(ioctl(pipe, FIONREAD, &waiting), 0);
+    return used.tv_sec > 0 || used.tv_nsec > AT_WORK_NS || waiting == PIPE_BYTES;
+}
+
+static void check_interrupted(const char *arguments, const char *script, int pipe, int out)
 {
     int status = 0;
     put_file("t.lua", script);
     pid_t child = start(arguments, path_of("t.lua").text, 0, out);
-    const struct timespec wait = {(time_t)after_s,
-                                  (long)((after_s - (double)(time_t)after_s) * 1e9)};
-    nanosleep(&wait, NULL);
+    while (!is_at_work(child, pipe)) {
+        if (waitpid(child, &status, WNOHANG) == child)
+            fail_msg("%.60s: ended by itself, status %x", script, (unsigned)status);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
     double begin = now_s();
     assert_int_equal(kill(child, SIGINT), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -262,17 +297,19 @@ static void interruption_is_at_once(void **state)
 {
     (void)state;
     static char labels[8 << 20];
-    int ends[2], null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    int ends[2], full[2], none[2], null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     size_t at = 0;
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0); /* which nobody reads */
+    assert_int_equal(pipe2(full, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(none, O_CLOEXEC), 0);
     for (int block = 0; block < 12; block++) {
         at += (size_t)snprintf(labels + at, sizeof labels - at, "do local a ");
         for (int i = 0; i < 30000; i++)
             at += (size_t)snprintf(labels + at, sizeof labels - at, "::l%d:: a=1 ", i);
         at += (size_t)snprintf(labels + at, sizeof labels - at, "end\n");
     }
-    check_interrupted("run", "while true do print(('x'):rep(1000)) end", 0.5, ends[1]);
-    check_interrupted("run", "print(('x'):rep(9000000))", 0.5, ends[1]);
+    check_interrupted("run", "while true do print(('x'):rep(1000)) end", ends[0], ends[1]);
+    check_interrupted("run", "print(('x'):rep(9000000))", full[0], full[1]);
     check_interrupted("run --memory-limit 20000",
                       "local dbo = require 'dbo' local nt = {}\n"
                       "for i = 1, 2048 do nt[i] = 32 + i % 7 * 2 end\n"
@@ -281,12 +318,16 @@ static void interruption_is_at_once(void **state)
                       "  enable_expert_parallel = true,\n"
                       "  batch = dbo.decode { num_tokens = nt, jitter_us = 9 } }\n"
                       "while true do dbo.run(e) end",
-                      0.7, null);
-    check_interrupted("run --time-limit 100", labels, 0.3, null);
-    check_interrupted("run", "local s = ('a'):rep(1e5) return s:find(('.-'):rep(40) .. 'b')", 0.5,
-                      null);
+                      none[0], null);
+    check_interrupted("run --time-limit 100", labels, none[0], null);
+    check_interrupted("run", "local s = ('a'):rep(1e5) return s:find(('.-'):rep(40) .. 'b')",
+                      none[0], null);
     close(ends[0]);
     close(ends[1]);
+    close(full[0]);
+    close(full[1]);
+    close(none[0]);
+    close(none[1]);
     close(null);
 }
 
