@@ -1,0 +1,3 @@
+/* test_attacks_long.c: all of test_attacks.c, the slow ones too, and once more under strace. */
+#define ATTACKS_LONG true
+#include "tests/app/test_attacks.c"
