@@ -5,6 +5,7 @@
 #include "core/base/clean.h"
 #include "viz/text/wrap.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* The name that a CHOICE or TEXT key of the config has now. */
@@ -56,45 +57,51 @@ static void describe_cluster(const dbo_experiment *e, dbo_strbuf *out)
                           experts == 1 ? "expert" : "experts");
 }
 
-/* "128" or, over all ranks, "96..160". */
-static void add_range(dbo_strbuf *out, uint64_t least, uint64_t most)
+typedef struct range {
+    uint64_t least, most;
+} range;
+
+static const range no_range = {UINT64_MAX, 0};
+
+static void widen(range *r, uint64_t value)
 {
-    dbo_strbuf_printf(out, "%llu", (unsigned long long)least);
-    if (most != least)
-        dbo_strbuf_printf(out, "..%llu", (unsigned long long)most);
+    r->least = value < r->least ? value : r->least;
+    r->most = value > r->most ? value : r->most;
+}
+
+/* "128" or, over all ranks, "96..160". */
+static void add_range(dbo_strbuf *out, const range *r)
+{
+    dbo_strbuf_printf(out, "%" PRIu64, r->least);
+    if (r->most != r->least)
+        dbo_strbuf_printf(out, "..%" PRIu64, r->most);
 }
 
 static void describe_batch(const dbo_experiment *e, dbo_strbuf *out)
 {
-    uint32_t tokens[2] = {UINT32_MAX, 0}, requests[2] = {UINT32_MAX, 0};
-    int32_t scheduled[2] = {INT32_MAX, 0}, computed[2] = {INT32_MAX, 0};
+    range tokens = no_range, requests = no_range, scheduled = no_range, computed = no_range;
     const dbo_request_list *last = NULL;
     for (uint32_t rank = 0; rank < e->batch.num_ranks; rank++) {
         const dbo_request_list *list = e->batch.ranks[rank];
-        if (list == last)
+        if (list == last) /* ranks that are alike share theirs */
             continue;
         last = list;
-        tokens[0] = list->num_tokens < tokens[0] ? list->num_tokens : tokens[0];
-        tokens[1] = list->num_tokens > tokens[1] ? list->num_tokens : tokens[1];
-        requests[0] = list->count < requests[0] ? list->count : requests[0];
-        requests[1] = list->count > requests[1] ? list->count : requests[1];
+        widen(&tokens, list->num_tokens);
+        widen(&requests, list->count);
         for (uint32_t i = 0; i < list->count; i++) {
-            const dbo_request *r = &list->requests[i];
-            scheduled[0] = r->num_scheduled < scheduled[0] ? r->num_scheduled : scheduled[0];
-            scheduled[1] = r->num_scheduled > scheduled[1] ? r->num_scheduled : scheduled[1];
-            computed[0] = r->num_computed < computed[0] ? r->num_computed : computed[0];
-            computed[1] = r->num_computed > computed[1] ? r->num_computed : computed[1];
+            widen(&scheduled, (uint64_t)list->requests[i].num_scheduled);
+            widen(&computed, (uint64_t)list->requests[i].num_computed);
         }
     }
     dbo_strbuf_printf(out, "%s, tokens a rank: ", dbo_workload_kind_name(e->batch.kind));
-    add_range(out, tokens[0], tokens[1]);
-    if (requests[1] > 0) {
+    add_range(out, &tokens);
+    if (requests.most > 0) {
         dbo_strbuf_add(out, " (requests: ");
-        add_range(out, requests[0], requests[1]);
+        add_range(out, &requests);
         dbo_strbuf_add(out, " of ");
-        add_range(out, (uint64_t)scheduled[0], (uint64_t)scheduled[1]);
-        dbo_strbuf_add(out, scheduled[1] == 1 ? " token, context " : " tokens, context ");
-        add_range(out, (uint64_t)computed[0], (uint64_t)computed[1]);
+        add_range(out, &scheduled);
+        dbo_strbuf_add(out, scheduled.most == 1 ? " token, context " : " tokens, context ");
+        add_range(out, &computed);
         dbo_strbuf_add(out, ")");
     }
     if (e->batch.jitter_us > 0)

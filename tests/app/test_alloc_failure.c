@@ -393,6 +393,32 @@ static void readers(void **state)
     }
 }
 
+/* Names until their array and their table have grown twice. */
+static dbo_status add_names(void *arg, uint64_t *digest, dbo_error *err)
+{
+    dbo_arena arena = {.chunk_bytes = 8};
+    dbo_name_list list = {0};
+    dbo_status status = DBO_OK;
+    (void)arg;
+    *digest = 0;
+    for (uint32_t i = 0; i < 40 && status == DBO_OK; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "name %u", i);
+        status = dbo_name_add(&list, &arena, name, err);
+    }
+    for (uint32_t i = 0; i < list.count; i++)
+        *digest += i * dbo_name_find(&list, list.names[i]);
+    dbo_arena_fini(&arena);
+    return status;
+}
+
+static void names(void **state)
+{
+    (void)state;
+    for (int all = 0; all < 2; all++)
+        assert_true(fail_each("names", add_names, NULL, all != 0, false) > 40);
+}
+
 /* ---- scripts ---- */
 
 static char script[] = "/tmp/dbo-test-alloc-XXXXXX";
@@ -468,9 +494,9 @@ static void scripts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs),    cmocka_unit_test(checks),  cmocka_unit_test(programs),
-        cmocka_unit_test(queues),  cmocka_unit_test(results), cmocka_unit_test(readers),
-        cmocka_unit_test(scripts),
+        cmocka_unit_test(runs),   cmocka_unit_test(checks),  cmocka_unit_test(programs),
+        cmocka_unit_test(queues), cmocka_unit_test(results), cmocka_unit_test(readers),
+        cmocka_unit_test(names),  cmocka_unit_test(scripts),
     };
     return cmocka_run_group_tests_name("alloc_failure", tests, NULL, NULL);
 }

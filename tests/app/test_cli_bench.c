@@ -175,6 +175,19 @@ static void hand_offs_have_their_keys(void **state)
     dbo_json_destroy(doc);
 }
 
+/* What is only slow is measured as it is; where something is wrong, nothing is. */
+static void what_is_wrong_is_not_measured(void **state)
+{
+    (void)state;
+    if (run("dbo faults | grep -q 'none can be switched on'") == 0)
+        skip();
+    expect_sentence("DBO_SET=fault=no-comm-wait dbo bench check --runs 1", 1,
+                    "the checker found something in the benchmark: ");
+    if (run("DBO_SET=fault=yield-after-dispatch dbo bench check --runs 1") != 0)
+        fail_msg("%s", complained);
+    assert_non_null(strstr(printed, "DeepSeek-V3 prefill, HT             8      no "));
+}
+
 /* Times are not judged; a run that the checker changes, or finds something in, is an error. */
 static void the_checker_is_measured(void **state)
 {
@@ -312,6 +325,7 @@ int main(void)
         cmocka_unit_test(a_model_file_is_followed),
         cmocka_unit_test(hand_offs_have_their_keys),
         cmocka_unit_test(the_checker_is_measured),
+        cmocka_unit_test(what_is_wrong_is_not_measured),
         cmocka_unit_test(all_are_measured_without_a_name),
         cmocka_unit_test(mistakes_on_the_command_line_are_2),
         cmocka_unit_test(a_floor_that_fails_is_1),

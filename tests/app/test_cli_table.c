@@ -81,6 +81,20 @@ static void every_option_is_in_help_and_man(void **state)
     each_option(is_described);
 }
 
+/* Texts are there as a whole; examples, which begin with blanks, stay as they are. */
+static void the_man_page_has_the_texts(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo help --man | sed -n '/^.SS dbo eval/,/^.SS/p'"), 0);
+    assert_non_null(strstr(printed, ".nf\n  echo '{\"is_last_ubatch_empty\":["));
+    assert_non_null(strstr(printed, "\n.fi\n.PP\nKinds: slices attn_split vote "));
+    assert_int_equal(
+        run("dbo help --man | grep -c '^\\.nf$' && dbo help --man | grep -c '^\\.fi$'"), 0);
+    long opened = strtol(printed, NULL, 10);
+    assert_int_equal(strtol(strchr(printed, '\n'), NULL, 10), opened);
+    assert_in_range(opened, 10, 100);
+}
+
 static void is_completed(const dbo_command *command, const dbo_cli_option *option)
 {
     char line[256], words[64];
@@ -170,6 +184,8 @@ static void the_same_mistake_is_said_alike(void **state)
                  "--executor is fiber or thread, not 'threads'");
     expect_alike("dbo run prints.lua --trace x", "dbo check prints.lua --trace x", 1,
                  "prints.lua returns no experiment: there is nothing for --trace");
+    expect_sentence("dbo show program t.lua --layer 1024", 2,
+                    "--layer is a number from 0 to 1023, not '1024'");
     expect_sentence("dbo show slices prints.lua", 1,
                     "prints.lua returns no experiment: there is nothing for show slices");
     put_file("one.lua", "print('one')\n");
@@ -395,6 +411,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option_is_in_help_and_man),
+        cmocka_unit_test(the_man_page_has_the_texts),
         cmocka_unit_test(every_option_is_completed),
         cmocka_unit_test(outputs_that_fail_are_2_everywhere),
         cmocka_unit_test(the_same_mistake_is_said_alike),

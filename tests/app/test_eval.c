@@ -218,6 +218,41 @@ static void unknown_keys_inside_a_case_are_refused(void **state)
     }
 }
 
+/* No tokens are a number of them, less than none are not; lists may be longer than is needed. */
+static void lists_of_requests_have_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *computed, *scheduled, *sentence; /* NULL: allowed */
+    } cases[] = {
+        {"[0, 0]", "[0, 0]", NULL},
+        {"[7, 5, 3]", "[1, 0, 9, 4]", NULL},
+        {"[0, -1]", "[0, 0]", "num_computed_tokens[1]: must be from 0 to 2147483647, not -1"},
+        {"[0, 0]", "[-1, 0]", "num_scheduled_tokens[0]: must be from 0 to 2147483647, not -1"},
+        {"[5]", "[6, 7]",
+         "num_computed_tokens and num_scheduled_tokens must have the 2 elements of num_reqs"},
+        {"[5, 6]", "[7]",
+         "num_computed_tokens and num_scheduled_tokens must have the 2 elements of num_reqs"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        dbo_json *answer = NULL;
+        snprintf(text, sizeof text,
+                 "{\"cases\": [{\"use_ubatching\": true, \"reorder_batch_threshold\": null,"
+                 " \"num_reqs\": 2, \"groups\": [], \"num_computed_tokens\": %s,"
+                 " \"num_scheduled_tokens\": %s}]}",
+                 cases[i].computed, cases[i].scheduled);
+        assert_int_equal(eval_text("veto", text, strlen(text), &answer, NULL), DBO_OK);
+        const json_t *result = json_array_get(json_object_get(dbo_json_tree(answer), "results"), 0);
+        const char *sentence = json_string_value(json_object_get(result, "error"));
+        if (!cases[i].sentence != !sentence ||
+            (sentence && strcmp(sentence, cases[i].sentence) != 0))
+            fail_msg("%s, %s: %s", cases[i].computed, cases[i].scheduled, sentence);
+        assert_int_equal(json_is_true(json_object_get(result, "allow")), !cases[i].sentence);
+        dbo_json_destroy(answer);
+    }
+}
+
 /* Random damage must end in an error or in some answer, never in a crash. */
 static void noise_never_crashes(void **state)
 {
@@ -315,6 +350,7 @@ int main(void)
         cmocka_unit_test(files_of_another_shape_are_refused),
         cmocka_unit_test(unknown_keys_are_refused),
         cmocka_unit_test(unknown_keys_inside_a_case_are_refused),
+        cmocka_unit_test(lists_of_requests_have_bounds),
         cmocka_unit_test(noise_never_crashes),
         cmocka_unit_test(exit_codes_tell_the_kind_of_failure),
     };

@@ -108,6 +108,73 @@ static void the_command_prints_and_writes(void **state)
     expect_sentence("dbo explain no-com-wait:rank=1", 2, "did you mean 'no-comm-wait'?");
 }
 
+/* From the head to the commands; where the scene is and how its line is wrapped, the folder says.
+ */
+static void a_page_is_whole(void **state)
+{
+    (void)state;
+    static const char page[] =
+        "late-rank (faults)\n"
+        "  one rank is late\n"
+        "\n"
+        "  A transfer needs every rank. If one is late between the vote and its first\n"
+        "  transfer, its peers stand in theirs until it has posted its own: no byte\n"
+        "  moves. Where a profiler draws a transfer from start to end, that looks like\n"
+        "  slow communication. Here it is drawn and counted as waiting, never as\n"
+        "  communication, and the rank that is waited for is named. (A rank that is late\n"
+        "  before the vote is waited for in the vote, and no transfer waits.)\n"
+        "\n"
+        "    rank 0  |D₀ ~~~~~~~~~####|   ~ waits for rank 1\n"
+        "    rank 1  late.....|D₀ ####|   # bytes move\n"
+        "\n"
+        "  fix:      Look at what holds the late rank up, not at the network.\n"
+        "  outcome:  shown: it is no defect; what it does is said\n"
+        "            dbo check ends with exit code 0\n"
+        "  takes:    rank (1 if not given), us (200 if not given)\n"
+        "  see also: waiting_us, exposed_waiting_us, jitter_us, vote\n";
+    static const char commands[] = "\n    dbo check --fault late-rank:rank=2\n    dbo run ";
+    assert_int_equal(run("dbo explain late-rank:rank=2"), 0);
+    char *scene = strstr(printed, "  scene:    ");
+    assert_non_null(scene);
+    assert_non_null(strstr(scene, commands));
+    *scene = '\0';
+    assert_string_equal(printed, page);
+    assert_int_equal(run("dbo explain no-comm-wait | grep -A1 'outcome:\\|rows:'"), 0);
+    assert_string_equal(
+        printed, "  outcome:  order: a wait, a block, a turn or a rule is not as it must be; the\n"
+                 "            check sees that in what was issued, whatever the times were\n"
+                 "            rows: outputs differ from those of the same step without DBO\n"
+                 "            dbo check ends with exit code 3\n");
+    assert_int_equal(run("COLUMNS=59 dbo explain late-rank | grep -B2 -A3 picture"), 0);
+    assert_string_equal(printed, "  is waited for in the vote, and no transfer waits.)\n"
+                                 "\n"
+                                 "  (a picture that needs a terminal of 60 columns)\n"
+                                 "\n"
+                                 "  fix:      Look at what holds the late rank up, not at the\n"
+                                 "            network.\n");
+    assert_int_equal(run("dbo explain event-after-yield | grep reported:"), 0);
+    assert_string_equal(printed, "  reported: vllm #38451\n");
+    assert_int_equal(run("COLUMNS=60 dbo explain late-rank | grep picture"), 1);
+}
+
+/* What the turns of threads come to is printed step by step, below the finding. */
+static void an_order_of_steps_is_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(run("dbo check --fault lost-wakeup | sed -n '/signalled/,/^   3/p'"), 0);
+    assert_string_equal(
+        printed, "           signalled.\n"
+                 "\n"
+                 "An order of the threads' steps that leads there\n"
+                 "lost_wakeup: a signal was given and its receiver sleeps on\n"
+                 "   1  runner    dbo_executor_thread_run      starts a thread\n"
+                 "   2  ubatch 0  thread_body                  locks\n"
+                 "           lock 0\n"
+                 "   3  ubatch 0  thread_body                  arrives, signals the runner\n");
+    assert_int_equal(run("dbo check --fault no-comm-wait"), 3);
+    assert_null(strstr(printed, "An order of the threads' steps"));
+}
+
 /* The commands that explain shows come to an end, and show the difference. */
 static void runs_that_are_shown_show_it(void **state)
 {
@@ -136,6 +203,8 @@ int main(void)
         cmocka_unit_test(the_list_has_every_fault_once),
         cmocka_unit_test(the_document_has_every_fault),
         cmocka_unit_test(the_command_prints_and_writes),
+        cmocka_unit_test(a_page_is_whole),
+        cmocka_unit_test(an_order_of_steps_is_shown),
         cmocka_unit_test(runs_that_are_shown_show_it),
     };
     return cmocka_run_group_tests_name("fault_text", tests, make_folder, remove_folder);

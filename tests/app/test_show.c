@@ -125,6 +125,9 @@ static void cuts(void **state)
     expect(&s, "  1       [1, 3)          [5000, 10000)   [1, 3)          [5000, 10000)   5000\n");
     dbo_strbuf_clear(&s.text);
     dbo_show_metadata(&s.outcome, &s.text);
+    static const char head[] = "A request that is cut has a part in both ubatches: the earlier one "
+                               "sees its sequence end at the cut.\n\nranks 0-127: ";
+    assert_memory_equal(dbo_strbuf_text(&s.text), head, strlen(head));
     expect(&s, "ubatch 0: requests [0, 2), 2 real; tokens [0, 5000), 5000 real; max_query_len "
                "4096\n    query_start_loc [0, 4096, 5000]  (3)\n    seq_lens        [4096, 904]");
     expect(&s, "query_start_loc [0, 3192, 5000]  (3)\n    seq_lens        [4096, 1808]  (2)\n"
@@ -141,6 +144,11 @@ static void cut_of_a_step_that_is_whole(void **state)
     dbo_show_slices(&s.outcome, &s.text);
     expect(&s, "The step is not split (threshold)");
     expect(&s, "  0       [0, 8)          [0, 8) ");
+    dbo_strbuf_clear(&s.text);
+    dbo_show_metadata(&s.outcome, &s.text);
+    static const char head[] = "The step is not split (threshold)";
+    assert_memory_equal(dbo_strbuf_text(&s.text), head, strlen(head));
+    assert_null(strstr(dbo_strbuf_text(&s.text), "A request that is cut"));
     dbo_strbuf_clear(&s.text);
     dbo_show_graph(&s.outcome, &s.text);
     expect(&s, "       8  whole                   this step");

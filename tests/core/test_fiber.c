@@ -286,6 +286,44 @@ static void test_each_thread_its_own(void **state)
         pthread_join(threads[i], NULL);
 }
 
+/* How many mappings the process has, and how many pages are in them; false: nobody says. */
+static bool look_at_memory(long *mappings, long *pages)
+{
+    FILE *maps = fopen("/proc/self/maps", "r"), *size = fopen("/proc/self/statm", "r");
+    bool known = maps && size && fscanf(size, "%ld", pages) == 1;
+    *mappings = 0;
+    for (int c; known && (c = fgetc(maps)) != EOF;)
+        *mappings += c == '\n';
+    if (maps)
+        fclose(maps);
+    if (size)
+        fclose(size);
+    return known;
+}
+
+/* A stack of its own goes with the fiber, the guard page too. */
+static void test_own_stacks_go(void **state)
+{
+    (void)state;
+    enum { COUNT = 64 };
+    dbo_fiber *fibers[COUNT];
+    long mappings[2], pages[2];
+    for (int round = 0; round < 2; round++) { /* the first may leave what others keep */
+        for (size_t i = 0; i < COUNT; i++) {
+            fibers[i] = dbo_fiber_create(NULL, idle_body, NULL, NULL);
+            assert_non_null(fibers[i]);
+        }
+        for (size_t i = 0; i < COUNT; i++)
+            dbo_fiber_destroy(fibers[i]);
+        if (!look_at_memory(&mappings[round], &pages[round]))
+            skip();
+    }
+    long stack = (long)(DBO_FIBER_STACK_BYTES / (size_t)sysconf(_SC_PAGESIZE));
+    assert_true(mappings[1] - mappings[0] < COUNT / 2);
+    assert_true(pages[1] - pages[0] < COUNT / 2 * stack);
+    assert_true(mappings[0] < 1000);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -386,7 +424,7 @@ int main(void)
         cmocka_unit_test(test_values_cross),        cmocka_unit_test(test_deep_recursion),
         cmocka_unit_test(test_pool_reuses),         cmocka_unit_test(test_guard_page),
         cmocka_unit_test(test_each_thread_its_own), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_the_limit_is_named),
+        cmocka_unit_test(test_the_limit_is_named),  cmocka_unit_test(test_own_stacks_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

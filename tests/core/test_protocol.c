@@ -225,6 +225,10 @@ static void the_interleaving_by_hand(void **state)
     (void)state;
     /* Ubatch 1 has signalled ubatch 0, which has not begun to wait: its clear undoes the signal. */
     static const char *const lines[] = {
+        "lost_wakeup: a signal was given and its receiver sleeps on\n"
+        "   1  runner    dbo_executor_thread_run      starts a thread\n",
+        "runner    dbo_executor_thread_run      passes the barrier, signals ubatch 0      lock "
+        "runner  event 0  asleep 1\n",
         "ubatch 0  dbo_executor_thread_handoff  signals the next                          lock 0  "
         "event 0,1\n",
         "ubatch 1  dbo_executor_thread_handoff  signals the next                          lock 1  "

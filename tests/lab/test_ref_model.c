@@ -257,12 +257,86 @@ static void quantised_rows_are_near(void **state)
     compare(&s, 0.1);
 }
 
+/* The largest value of a matrix whose end is known. */
+static double largest(const float *matrix, const float *end)
+{
+    double most = 0;
+    for (; matrix < end; matrix++)
+        most = fabs((double)*matrix) > most ? fabs((double)*matrix) : most;
+    return most;
+}
+
+/* `matrix` has `outputs` rows of `inputs` that were drawn for it alone, up to `next`. */
+static void has_size(const float *matrix, const float *next, uint64_t outputs, uint64_t inputs)
+{
+    double bound = sqrt(3.0 / (double)inputs);
+    assert_int_equal(next - matrix, outputs * inputs);
+    assert_true(largest(matrix, next) <= bound * 1.0001);
+    assert_true(largest(matrix, next) > bound * 0.9);
+}
+
+static void is_norm(const float *norm, const float *next, uint32_t hidden)
+{
+    double bound = sqrt(3.0 / hidden);
+    assert_int_equal(next - norm, hidden);
+    for (; norm < next; norm++)
+        assert_true(fabs((double)*norm - 1) <= bound * 1.0001);
+}
+
+/* Matrices stand one after the other, each as large as its shape says; no two sizes are equal. */
+static void each_matrix_has_its_size(void **state)
+{
+    (void)state;
+    scene s;
+    dbo_error err = {0};
+    scene_init(&s, DBO_BACKEND_HT, 2);
+    s.model.attention = DBO_ATTENTION_MLA;
+    s.model.hidden = 34;
+    s.model.kv_lora_rank = 14;
+    s.model.qk_nope = 10;
+    s.model.v_head = 8;
+    s.model.qk_rope = 6;
+    s.model.num_shared = 3;
+    for (uint32_t mla = 0; mla < 2; mla++) {
+        dbo_ref_model *model = dbo_ref_model_create(&s.model, 2, 5, &err);
+        if (!model)
+            fail_msg("%s", err.message);
+        const dbo_ref_layer *l = &model->layers[0];
+        has_size(model->embedding, model->norm, 40, 34);
+        is_norm(model->norm, model->head, 34);
+        has_size(model->head, l->attn_norm, 40, 34);
+        is_norm(l->attn_norm, l->ffn_norm, 34);
+        is_norm(l->ffn_norm, l->qkv, 34);
+        if (mla == 0) {
+            has_size(l->qkv, l->kv_up, 4 * (10 + 6) + 14 + 6, 34);
+            has_size(l->kv_up, l->out, 4 * (10 + 8), 14);
+            has_size(l->out, l->router, 34, 4 * 8);
+        } else {
+            assert_null(l->kv_up);
+            has_size(l->qkv, l->out, 4 * 12 + 2 * 2 * 12, 34);
+            has_size(l->out, l->router, 34, 4 * 12);
+        }
+        has_size(l->router, l->gate_up, 8, 34);
+        has_size(l->gate_up, l->down, 8 * 2 * 12, 34);
+        has_size(l->down, l->shared_gate_up, 8 * 34, 12);
+        has_size(l->shared_gate_up, l->shared_down, 2 * 3 * 12, 34);
+        has_size(l->shared_down, l->dense_gate_up, 34, 3 * 12);
+        has_size(l->dense_gate_up, l->dense_down, 2 * 24, 34);
+        has_size(l->dense_down, model->layers[1].attn_norm, 34, 24);
+        dbo_ref_model_destroy(model);
+        s.model.attention = DBO_ATTENTION_GQA;
+        s.model.kv_lora_rank = s.model.qk_nope = s.model.v_head = s.model.qk_rope = 0;
+        s.model.head_dim = 12;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gqa),
         cmocka_unit_test(mla),
         cmocka_unit_test(quantised_rows_are_near),
+        cmocka_unit_test(each_matrix_has_its_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
