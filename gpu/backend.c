@@ -5,6 +5,11 @@
  * one that is alone runs on the caller's. NCCL's communicators are made in `open`: they need more
  * stack than a fiber has.
  *
+ * Who has joined NCCL waits there for all others, and nothing ends that. So a rank first does all
+ * that can fail by itself, and joins when it knows that every other one has done so: those of this
+ * process are prepared before any of them joins, those of other processes say in the exchange of
+ * NCCL's ids whether they are ready.
+ *
  * The first failure is kept and stops the others: their host waits are cancelled, their meetings
  * end, and each gives up its own transfers. With a trace, what the GPU did is read from CUPTI at
  * the end of each run.
@@ -46,6 +51,7 @@ struct world {
     uint32_t num_here, num_devices;
     bool nccl; /* else bounce */
     dbo_nccl_id ids[COMMUNICATORS];
+    int32_t *met; /* (MEETING_ROWS, num_ranks) */
     dbo_cupti *cupti;
     dbo_locked_trace trace;
     dbo_process_group *group; /* NULL: met through the options', or alone */
@@ -138,6 +144,12 @@ static dbo_status choose_transport(world *w, dbo_error *err)
     if (!w->nccl && !o->low_latency)
         return dbo_fail(err, DBO_UNSUPPORTED, "Use the transport 'nccl', or LL.",
                         "the transport 'bounce' is LL's: it has no receive counts");
+    return DBO_OK;
+}
+
+static dbo_status count_devices(world *w, dbo_error *err)
+{
+    DBO_TRY(dbo_cuda_count_devices(&w->num_devices, err));
     if (w->nccl && w->num_here > w->num_devices && !dbo_nccl_shares_gpu())
         return dbo_fail(
             err, DBO_UNSUPPORTED,
@@ -148,28 +160,34 @@ static dbo_status choose_transport(world *w, dbo_error *err)
     return DBO_OK;
 }
 
-/* NCCL's ids, made by the group's first rank. */
-static dbo_status agree_on_ids(world *w, dbo_error *err)
+enum { MEETING_ROWS = 1 + COMMUNICATORS * ID_WORDS }; /* a dbo_status, then the ids */
+
+/* Tells the group how this rank's preparations ended, and takes NCCL's ids, made by the group's
+ * first rank. Fails on every rank when one has failed. */
+static dbo_status meet(world *w, dbo_status status, dbo_error *err)
 {
     const dbo_backend_options *o = &w->options;
     bool first = !o->group || o->group->rank(o->group_self) == 0;
-    for (uint32_t i = 0; i < COMMUNICATORS && first; i++)
-        DBO_TRY(dbo_nccl_make_id(&w->ids[i], err));
+    for (uint32_t i = 0; i < COMMUNICATORS && first && status == DBO_OK; i++)
+        status = dbo_nccl_make_id(&w->ids[i], err);
     if (!o->group)
-        return DBO_OK;
-    int32_t column[COMMUNICATORS * ID_WORDS];
-    int32_t *matrix = malloc(sizeof column * o->num_ranks);
-    DBO_TRY(dbo_need_memory(matrix, "NCCL's ids", err));
-    memcpy(column, w->ids, sizeof column);
-    dbo_status status =
-        o->group->exchange(o->group_self, "nccl ids", 0, column, COMMUNICATORS * ID_WORDS, matrix);
-    for (uint32_t row = 0; status == DBO_OK && row < COMMUNICATORS * ID_WORDS; row++)
-        column[row] = matrix[(size_t)row * o->num_ranks];
-    memcpy(w->ids, column, sizeof column);
-    free(matrix);
-    return status == DBO_OK ? DBO_OK
-                            : dbo_fail(err, status, NULL, "NCCL's ids could not be exchanged: %s",
-                                       dbo_status_text(status));
+        return status;
+    int32_t column[MEETING_ROWS] = {(int32_t)status};
+    memcpy(column + 1, w->ids, sizeof w->ids);
+    dbo_status met = o->group->exchange(o->group_self, "nccl ids", 0, column, MEETING_ROWS, w->met);
+    if (status != DBO_OK)
+        return status;
+    if (met != DBO_OK)
+        return dbo_fail(err, met, NULL, "NCCL's ids could not be exchanged: %s",
+                        dbo_status_text(met));
+    for (uint32_t r = 0; r < o->num_ranks; r++)
+        if (w->met[r] != DBO_OK)
+            return dbo_fail(err, (dbo_status)w->met[r], NULL, "rank %u could not be opened: %s", r,
+                            dbo_status_text((dbo_status)w->met[r]));
+    for (uint32_t row = 1; row < MEETING_ROWS; row++)
+        column[row] = w->met[(size_t)row * o->num_ranks];
+    memcpy(w->ids, column + 1, sizeof w->ids);
+    return DBO_OK;
 }
 
 /* ---- opening and closing a member ---- */
@@ -181,10 +199,12 @@ static uint32_t group_rank(const member *m)
     return o->group ? o->group->rank(o->group_self) : m->rank;
 }
 
+/* Joins the others. */
 static dbo_status open_transport(member *m, dbo_error *err)
 {
     const world *w = m->world;
     const dbo_backend_options *o = &w->options;
+    DBO_TRY(dbo_cuda_synchronize(m->cuda)); /* so that this thread, too, is on the rank's device */
     if (w->nccl) {
         const dbo_nccl_config config = {.rank = group_rank(m),
                                         .size = o->num_ranks,
@@ -207,7 +227,8 @@ static dbo_status open_transport(member *m, dbo_error *err)
     return m->bounce ? DBO_OK : err->status;
 }
 
-static dbo_status open_member(member *m, dbo_error *err)
+/* All that needs no other rank. */
+static dbo_status prepare_member(member *m, dbo_error *err)
 {
     world *w = m->world;
     const dbo_cuda_config config = {.device = (int)(group_rank(m) % w->num_devices),
@@ -227,7 +248,7 @@ static dbo_status open_member(member *m, dbo_error *err)
     m->seam.group_self = w->options.group_self;
     if (w->group)
         dbo_process_group_fill(w->group, m->rank, m->cuda, &m->seam);
-    return open_transport(m, err);
+    return DBO_OK;
 }
 
 /* Graphs first: NCCL hangs when it ends before one that has captured it. */
@@ -255,13 +276,14 @@ static void backend_close(void *self)
         dbo_locked_trace_fini(&w->trace);
     dbo_process_group_destroy(w->group);
     pthread_mutex_destroy(&w->lock);
+    free(w->met);
     free(w);
 }
 
-static dbo_status open_world(world *w, dbo_error *err)
+static dbo_status prepare_world(world *w, dbo_error *err)
 {
-    const dbo_backend_options *o = &w->options;
-    if (o->trace) {
+    DBO_TRY(count_devices(w, err));
+    if (w->options.trace) {
         w->cupti = dbo_cupti_create(&w->trace.ops, &w->trace, DBO_CUPTI_CALLBACK, err);
         if (!w->cupti)
             return err->status;
@@ -271,32 +293,41 @@ static dbo_status open_world(world *w, dbo_error *err)
         if (!w->group)
             return err->status;
     }
+    return all_do(w, prepare_member, err);
+}
+
+static dbo_status open_world(world *w, dbo_error *err)
+{
+    DBO_TRY(choose_transport(w, err)); /* which ends the same on all ranks */
+    dbo_status status = prepare_world(w, err);
     if (w->nccl)
-        DBO_TRY(agree_on_ids(w, err));
-    return all_do(w, open_member, err);
+        status = meet(w, status, err);
+    return status == DBO_OK ? all_do(w, open_transport, err) : status;
 }
 
 static dbo_status backend_open(const dbo_backend_options *options, void **self, dbo_error *err)
 {
     dbo_error own = {0};
-    uint32_t num_here = options->group ? 1 : options->num_ranks, num_devices = 0;
+    uint32_t num_here = options->group ? 1 : options->num_ranks;
     if (options->num_classes)
         return dbo_fail(err, DBO_UNSUPPORTED, "Fold simulated ranks only.",
                         "ranks on GPUs cannot stand for others");
-    DBO_TRY(dbo_cuda_count_devices(&num_devices, err));
     world *w = calloc(1, sizeof *w + num_here * sizeof *w->members);
-    DBO_TRY(dbo_need_memory(w, "the CUDA back end", err));
+    int32_t *met = malloc(sizeof *met * MEETING_ROWS * options->num_ranks);
+    if (!w || !met) {
+        free(w);
+        free(met);
+        return dbo_fail_memory(err, "the CUDA back end");
+    }
+    w->met = met;
     w->options = *options;
     w->num_here = num_here;
-    w->num_devices = num_devices;
     pthread_mutex_init(&w->lock, NULL);
     if (options->trace)
         dbo_locked_trace_init(&w->trace, options->trace, options->trace_self);
     for (uint32_t i = 0; i < num_here; i++)
         w->members[i] = (member){.world = w, .rank = i};
-    dbo_status status = choose_transport(w, &own);
-    if (status == DBO_OK)
-        status = open_world(w, &own);
+    dbo_status status = open_world(w, &own);
     if (status == DBO_OK) {
         *self = w;
         return DBO_OK;
