@@ -52,6 +52,10 @@ static void helps_keep_examples_whole(void **state)
 static void descriptions_are_wrapped(void **state)
 {
     (void)state;
+    assert_int_equal(run("dbo run " PREFILL), 0);
+    assert_non_null(strstr(printed,
+                           "\nBatch    prefill, tokens a rank: 16384 (requests: 4 of 4096 tokens, "
+                           "context 0)\n"));
     assert_int_equal(run("dbo run " DECODE), 0);
     const char *at = printed;
     for (; *at && *at != '\n'; at = next_line(at)) {
