@@ -117,6 +117,8 @@ static void attack(const char *name, bool traced)
     printed[length] = '\0';
     if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
         fail_msg("%s ends with status %x: %.800s", name, (unsigned)status, printed);
+    if (strstr(printed, "Sanitizer") || strstr(printed, "runtime error:"))
+        fail_msg("%s: %.2000s", name, printed);
     if (strstr(printed, "unexpected symbol") && strncmp(name, "parse", 5) != 0)
         fail_msg("%s is no script: %s", name, printed);
     if (!traced && !SANITIZED && used.ru_maxrss > MEMORY_MIB * 1024 * 3 / 2)

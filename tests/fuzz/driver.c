@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#define MAX_FILES  256
+#define MAX_FILES  512
 #define MAX_TOKENS 65536
 #define MAX_BYTES  (1 << 20)
 #define HANG_S     20

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define FUZZ_RECORD_BYTES 24u
-#define FUZZ_MAX_RECORDS  9u
+#define FUZZ_MAX_RECORDS  7u
 #define FUZZ_MAX_SETS     4u
 
 /* What becomes of the experiment that the script returns. */
