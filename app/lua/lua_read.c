@@ -301,26 +301,43 @@ void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect)
     lua_setfield(L, -2, "__metatable"); /* scripts see no metatable, so no __gc to call */
 }
 
+/* The userdata of a text, which is its first member. */
+typedef struct dbo_lua_text {
+    dbo_strbuf text;
+    size_t charged;
+} dbo_lua_text;
+
 dbo_strbuf *dbo_lua_push_text(lua_State *L)
 {
-    dbo_strbuf *text = lua_newuserdatauv(L, sizeof *text, 0);
-    *text = (dbo_strbuf){.limit = dbo_sandbox_left_bytes(dbo_sandbox_of(L)) / 2 + 1};
+    dbo_lua_text *made = lua_newuserdatauv(L, sizeof *made, 0);
+    *made = (dbo_lua_text){.text.limit = dbo_sandbox_left_bytes(dbo_sandbox_of(L)) / 2 + 1};
     luaL_setmetatable(L, DBO_LUA_TEXT);
-    return text;
+    return &made->text;
 }
 
-void dbo_lua_check_text(lua_State *L, const dbo_strbuf *text, const char *what)
+void dbo_lua_end_text(lua_State *L, dbo_strbuf *text)
+{
+    dbo_strbuf_fini(text);
+    dbo_sandbox_charge(L, &((dbo_lua_text *)text)->charged, 0);
+}
+
+void dbo_lua_check_text(lua_State *L, dbo_strbuf *text, const char *what)
 {
     dbo_error err = {0};
-    if (text->over_limit)
+    bool over_limit = text->over_limit;
+    dbo_need_memory(!text->failed, what, &err);
+    if (text->failed)
+        dbo_lua_end_text(L, text);
+    if (over_limit)
         dbo_lua_fail(L, DBO_LIMIT, DBO_SANDBOX_MEMORY_HINT,
                      "%s needs more memory than the script has left", what);
-    dbo_lua_check(L, dbo_need_memory(!text->failed, what, &err), &err);
+    dbo_lua_check(L, err.status, &err);
+    dbo_sandbox_charge(L, &((dbo_lua_text *)text)->charged, text->cap);
 }
 
 int dbo_lua_collect_text(lua_State *L)
 {
-    dbo_strbuf_fini(lua_touserdata(L, 1));
+    dbo_lua_end_text(L, lua_touserdata(L, 1));
     return 0;
 }
 

@@ -71,9 +71,11 @@ const dbo_value *dbo_lua_read_argument(lua_State *L, const char *function);
 void dbo_lua_new_type(lua_State *L, const char *name, lua_CFunction collect);
 
 /* Pushes a text that goes when Lua has no more use for it; it may take half of the memory that the
- * script has left. The other raises if that, or the machine's, was too little for `what`. */
+ * script has left. Once it is made, _check charges it to the script, and raises if there was too
+ * little memory for `what`; _end frees it, which the collector would do much later. */
 dbo_strbuf *dbo_lua_push_text(lua_State *L);
-void dbo_lua_check_text(lua_State *L, const dbo_strbuf *text, const char *what);
+void dbo_lua_check_text(lua_State *L, dbo_strbuf *text, const char *what);
+void dbo_lua_end_text(lua_State *L, dbo_strbuf *text);
 #define DBO_LUA_TEXT "dbo.text" /* the name of its metatable, whose finalizer is: */
 int dbo_lua_collect_text(lua_State *L);
 

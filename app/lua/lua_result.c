@@ -86,7 +86,7 @@ static void push_members(lua_State *L, const dbo_result *result)
                                   .scratch = scratch};
     dbo_result_visit(result, &sink);
     dbo_lua_check_text(L, scratch, "the notation");
-    dbo_strbuf_fini(scratch);
+    dbo_lua_end_text(L, scratch);
     lua_remove(L, -2);
 }
 

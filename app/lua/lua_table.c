@@ -190,11 +190,12 @@ static const dbo_sandbox_limits *limits_of(lua_State *L)
     return dbo_sandbox_limits_of(dbo_sandbox_of(L));
 }
 
-static void print_out(lua_State *L, const dbo_strbuf *text)
+static void print_out(lua_State *L, dbo_strbuf *text)
 {
     dbo_lua_check_text(L, text, "a table's text");
     const char *bytes = dbo_strbuf_text(text);
     dbo_sandbox_print(dbo_sandbox_of(L), bytes, strlen(bytes));
+    dbo_lua_end_text(L, text);
     dbo_sandbox_check(L);
 }
 
@@ -214,6 +215,7 @@ static int table_csv(lua_State *L)
     dbo_table_csv(table, text);
     dbo_lua_check_text(L, text, "a table's text");
     lua_pushstring(L, dbo_strbuf_text(text));
+    dbo_lua_end_text(L, text);
     return 1;
 }
 

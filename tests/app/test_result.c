@@ -1,5 +1,6 @@
 /* test_result.c: a result as JSON, read back, and what is null in it; as a Lua table; as text. */
 #include "app/lua/lua_result.h"
+#include "app/lua/lua_sandbox.h"
 #include "app/say/result_text.h"
 #include "lab/files/json.h"
 #include "lab/world/result.h"
@@ -248,7 +249,9 @@ static void a_script_gets_what_the_document_says(void **state)
     make(&m);
     uint32_t class_of[2] = {0};
     dbo_step_result shown = {0};
-    lua_State *L = luaL_newstate();
+    dbo_sandbox *box = dbo_sandbox_create(NULL, NULL);
+    assert_non_null(box);
+    lua_State *L = dbo_sandbox_lua(box);
     dbo_lua_open_result(L);
     for (int alike = 0; alike < 2; alike++) {
         m.slices[2].tok_stop = m.slices[3].tok_start = alike ? 36 : 33;
@@ -275,7 +278,7 @@ static void a_script_gets_what_the_document_says(void **state)
         json_text_fini(&m.text);
         m.text = (json_text){0};
     }
-    lua_close(L);
+    dbo_sandbox_destroy(box);
     unmake(&m);
 }
 
