@@ -115,7 +115,7 @@ typedef struct tables {
     bool split;
     uint32_t depth;
     const char *groups[8]; /* that are open */
-    table metrics, cost;
+    table metrics, parts, cost;
 } tables;
 
 static void open_group(void *self, const char *key, dbo_group group)
@@ -131,14 +131,22 @@ static void close_group(void *self)
     t->depth--;
 }
 
+static table *table_of(tables *t, const char *key)
+{
+    const char *group = t->groups[t->depth - 1];
+    if (strcmp(group, "step_parts_us") == 0)
+        return &t->parts;
+    if (strcmp(group, "split_cost_us") == 0 || (key && strcmp(key, "split_saved_us") == 0))
+        return &t->cost;
+    return &t->metrics;
+}
+
 static void put(void *self, const char *key, const dbo_datum *datum)
 {
     tables *t = self;
-    const char *group = t->groups[t->depth - 1];
-    bool is_cost =
-        strcmp(group, "split_cost_us") == 0 || (key && strcmp(key, "split_saved_us") == 0);
-    table *into = is_cost ? &t->cost : &t->metrics;
-    int side = t->split && group[0] == '\0' && !is_cost ? ON : OFF;
+    table *into = table_of(t, key);
+    const char *group = t->groups[t->depth - (into == &t->parts ? 2 : 1)];
+    int side = t->split && group[0] == '\0' && into != &t->cost ? ON : OFF;
     uint32_t i = 0;
     /* A speed-up is of one side over the other. */
     if (datum->kind != DBO_DATUM_QUANTITY || (datum->unit == DBO_UNIT_TIMES && !t->split))
@@ -153,6 +161,27 @@ static void put(void *self, const char *key, const dbo_datum *datum)
     at->unit = datum->unit;
     at->told[side] = true;
     at->values[side] = datum->quantity;
+}
+
+/* Nothing, on either side: no row. What is not known has one. */
+static bool is_nothing(const row *r)
+{
+    bool present = false;
+    for (int side = OFF; side <= ON; side++) {
+        present = present || r->values[side].present;
+        if (r->values[side].present && r->values[side].value != 0)
+            return false;
+    }
+    return present;
+}
+
+static void leave_out_nothing(table *t)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < t->num_rows; i++)
+        if (!is_nothing(&t->rows[i]))
+            t->rows[kept++] = t->rows[i];
+    t->num_rows = kept;
 }
 
 /* Right-aligned by columns, which printf's widths (bytes) are not. */
@@ -263,13 +292,21 @@ void dbo_result_print(const dbo_result *result, dbo_text_style style, dbo_strbuf
     tables t = {.split = result->on != NULL};
     const dbo_result_sink sink = {.self = &t, .open = open_group, .close = close_group, .put = put};
     dbo_result_visit(result, &sink);
-    t.metrics.num_sides = t.split ? 2 : 1;
+    t.metrics.num_sides = t.parts.num_sides = t.split ? 2 : 1;
     t.cost.num_sides = 1;
+    leave_out_nothing(&t.metrics);
+    leave_out_nothing(&t.parts);
+    leave_out_nothing(&t.cost);
     if (result->notation) {
         add_notation(result->notation, style, out);
         dbo_strbuf_add(out, "\n");
     }
     add_metrics(&t.metrics, style, out);
+    if (t.parts.num_rows > 0) {
+        dbo_strbuf_add(out, "\n");
+        dbo_wrap(out, "", "where the step goes", style.width);
+        add_rows(&t.parts, "  ", style, out);
+    }
     if (t.cost.num_rows > 0) {
         dbo_strbuf_add(out, "\n");
         dbo_wrap(out, "", "cost of splitting, before any overlap", style.width);

@@ -127,8 +127,8 @@ done:
 /* ---- step and host, from the marks ---- */
 
 /* A step ends with its host's mark, or with what is under way then: rows that nobody waits for. */
-static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank, uint32_t step,
-                         int64_t last_ns)
+static int64_t measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank, uint32_t step,
+                            int64_t last_ns)
 {
     bool inside = false, parked = false;
     int64_t begin_ns = 0, parked_ns = 0, parked_at_ns = 0;
@@ -154,17 +154,71 @@ static void measure_host(dbo_metrics *out, const dbo_trace *trace, uint32_t rank
             parked_ns += mark->host_ns - parked_at_ns;
         }
         if (ends) {
-            set_us(&out->step_us, (mark->host_ns > last_ns ? mark->host_ns : last_ns) - begin_ns);
             set_us(&out->host_us, mark->host_ns - begin_ns - parked_ns);
-            return;
+            return (mark->host_ns > last_ns ? mark->host_ns : last_ns) - begin_ns;
         }
     }
+    return -1;
 }
 
-static dbo_status measure_sets(dbo_metrics *out, const step_spans *spans, dbo_error *err)
+/* Adds `more` to the times that are taken. Returns what it has added, in ns; < 0: no memory. */
+static int64_t take(dbo_intervals *taken, const dbo_intervals *more, dbo_error *err)
+{
+    int64_t before_ns = dbo_intervals_total_ns(taken);
+    for (uint32_t i = 0; i < more->count; i++)
+        if (dbo_intervals_add(taken, more->items[i].start_ns, more->items[i].end_ns, err) != DBO_OK)
+            return -1;
+    dbo_intervals_normalise(taken);
+    return dbo_intervals_total_ns(taken) - before_ns;
+}
+
+/* What is left when all before have taken theirs. */
+static dbo_status measure_parts(dbo_metrics *out, const dbo_times *times, int64_t step_ns,
+                                dbo_error *err)
+{
+    dbo_step_parts *parts = &out->parts;
+    const struct {
+        dbo_quantity *part;
+        const dbo_intervals *times;
+    } rows[] = {{&parts->compute, &times->compute}, {&parts->communication, &times->comm},
+                {&parts->kernels, &times->kernels}, {&parts->collectives, &times->collectives},
+                {&parts->copies, &times->copies},   {&parts->waiting, &times->waiting}};
+    dbo_intervals taken = {0};
+    dbo_status status = DBO_OK;
+    int64_t left_ns = step_ns;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0] && status == DBO_OK; i++) {
+        int64_t ns = take(&taken, rows[i].times, err);
+        set_us(rows[i].part, ns);
+        left_ns -= ns;
+        status = ns < 0 ? DBO_NO_MEMORY : DBO_OK;
+    }
+    set_us(&parts->idle, left_ns);
+    dbo_intervals_fini(&taken);
+    return status;
+}
+
+/* All that kernels run, at any time. */
+static dbo_status busy(const dbo_times *times, int64_t *out_ns, dbo_error *err)
+{
+    const dbo_intervals *sets[] = {&times->compute, &times->kernels, &times->collectives,
+                                   &times->copies};
+    dbo_intervals taken = {0};
+    dbo_status status = DBO_OK;
+    *out_ns = 0;
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0] && status == DBO_OK; i++) {
+        int64_t ns = take(&taken, sets[i], err);
+        status = ns < 0 ? DBO_NO_MEMORY : DBO_OK;
+        *out_ns += ns;
+    }
+    dbo_intervals_fini(&taken);
+    return status;
+}
+
+static dbo_status measure_sets(dbo_metrics *out, const step_spans *spans, int64_t step_ns,
+                               dbo_error *err)
 {
     dbo_times times;
-    int64_t path_ns = 0;
+    int64_t path_ns = 0, busy_ns = 0;
     DBO_TRY(dbo_critical_path(spans->items, spans->count, &path_ns, err));
     DBO_TRY(dbo_times_init(&times, spans->items, spans->count, err));
     int64_t compute_ns = dbo_intervals_total_ns(&times.compute);
@@ -172,8 +226,12 @@ static dbo_status measure_sets(dbo_metrics *out, const step_spans *spans, dbo_er
     int64_t waiting_ns = dbo_intervals_total_ns(&times.waiting);
     int64_t hidden_ns = dbo_intervals_common_ns(&times.comm, &times.compute);
     int64_t hidden_waiting_ns = dbo_intervals_common_ns(&times.waiting, &times.compute);
-    int64_t sum_ns = compute_ns > comm_ns ? compute_ns : comm_ns;
+    dbo_status status = measure_parts(out, &times, step_ns, err);
+    if (status == DBO_OK)
+        status = busy(&times, &busy_ns, err);
+    int64_t sum_ns = busy_ns > comm_ns ? busy_ns : comm_ns;
     dbo_times_fini(&times);
+    DBO_TRY(status);
 
     set_us(&out->compute_us, compute_ns);
     set_us(&out->comm_us, comm_ns);
@@ -195,13 +253,15 @@ dbo_status dbo_metrics_compute(dbo_metrics *out, const dbo_trace *trace, uint32_
     step_spans spans = {0};
     memset(out, 0, sizeof *out);
     DBO_TRY_GOTO(collect(&spans, trace, rank, step, err), done);
-    measure_host(out, trace, rank, step, spans.last_ns);
+    int64_t step_ns = measure_host(out, trace, rank, step, spans.last_ns);
+    if (step_ns < 0 && spans.count > 0)
+        step_ns = spans.last_ns - spans.first_ns;
+    if (step_ns >= 0)
+        set_us(&out->step_us, step_ns);
     if (spans.count == 0)
         goto done;
-    if (!out->step_us.present)
-        set_us(&out->step_us, spans.last_ns - spans.first_ns);
     DBO_TRY_GOTO(measure_layer(out, &spans, err), done);
-    DBO_TRY_GOTO(measure_sets(out, &spans, err), done);
+    DBO_TRY_GOTO(measure_sets(out, &spans, step_ns, err), done);
     if (out->step_us.value > 0) {
         set(&out->efficiency, out->bound_us.value / out->step_us.value);
         if (tokens > 0)

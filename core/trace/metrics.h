@@ -11,7 +11,11 @@
  *     layer             start of A0 of ubatch 0 in layer L+1 minus the same in layer L: the median
  *                       (lower middle) over layers L >= 2 that have a transfer, over all L >= 2 if
  *                       none has; in layers 0 and 1 the pipeline still fills
- *     sum bound         max(compute, comm): sums of durations, in which ops that ran at the same
+ *     step parts        the step, cut up: each moment is of the first of these that goes on then:
+ *                       compute, comm (so exposed), send and receive kernels, collectives, copies,
+ *                       waiting, nothing; so they sum up to the step
+ *     sum bound         the larger of comm and of what kernels run (compute, sends and receives,
+ *                       collectives, copies): sums of durations, in which ops that ran at the same
  *                       time count once, so that it is a bound also for a class on two streams
  *     critical path     longest path with measured durations (critical_path.h), of the dependencies
  *                       of the schedule that ran
@@ -66,10 +70,27 @@ typedef enum dbo_quantity_unit {
     X(efficiency, SHARE, "efficiency: bound / step") \
     X(tokens_per_s_per_gpu, PER_S, "tokens/s per GPU")
 
+/* X(name, what): parts of the step, in us. */
+#define DBO_STEP_PART_MAP(X)                   \
+    X(compute, "compute")                      \
+    X(communication, "communication, exposed") \
+    X(kernels, "sends and receives")           \
+    X(collectives, "collectives")              \
+    X(copies, "copies")                        \
+    X(waiting, "waiting for peers, exposed")   \
+    X(idle, "nothing runs")
+
+typedef struct dbo_step_parts {
+#define DBO_STEP_PART_FIELD(name, what) dbo_quantity name;
+    DBO_STEP_PART_MAP(DBO_STEP_PART_FIELD)
+#undef DBO_STEP_PART_FIELD
+} dbo_step_parts;
+
 typedef struct dbo_metrics {
 #define DBO_METRIC_FIELD(name, unit, what) dbo_quantity name;
     DBO_METRIC_MAP(DBO_METRIC_FIELD)
 #undef DBO_METRIC_FIELD
+    dbo_step_parts parts; /* absent with the step */
     /* The layer whose length is `layer_us`, and when it runs; for drawing. */
     bool has_steady_layer;
     uint32_t steady_layer;

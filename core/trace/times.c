@@ -60,16 +60,27 @@ static dbo_status classify(dbo_times *out, const dbo_span *spans, size_t num_spa
     for (size_t i = 0; i < num_spans; i++) {
         const dbo_span *span = &spans[i];
         dbo_op_class class = dbo_op_kind_class((dbo_op_kind)dbo_op_id_kind(span->id));
-        if (class == DBO_CLASS_COMM)
+        dbo_intervals *into = class == DBO_CLASS_COMPUTE ? &out->compute
+                              : class == DBO_CLASS_COPY  ? &out->copies
+                                                         : &out->collectives;
+        if (class == DBO_CLASS_COMM) {
             transfers[num++] = *span;
-        else if (class == DBO_CLASS_COMPUTE && span->part == DBO_SPAN_RUN)
-            DBO_TRY(dbo_intervals_add(&out->compute, span->start_ns, span->end_ns, err));
+            if (span->part != DBO_SPAN_SEND && span->part != DBO_SPAN_RECV)
+                continue;
+            into = &out->kernels;
+        } else if (span->part != DBO_SPAN_RUN) {
+            continue;
+        }
+        DBO_TRY(dbo_intervals_add(into, span->start_ns, span->end_ns, err));
     }
     qsort(transfers, num, sizeof *transfers, compare_id_start);
     DBO_TRY(add_transfers(transfers, num, &out->comm, &out->waiting, err));
     dbo_intervals_normalise(&out->compute);
     dbo_intervals_normalise(&out->comm);
     dbo_intervals_normalise(&out->waiting);
+    dbo_intervals_normalise(&out->kernels);
+    dbo_intervals_normalise(&out->collectives);
+    dbo_intervals_normalise(&out->copies);
     return DBO_OK;
 }
 
@@ -90,4 +101,7 @@ void dbo_times_fini(dbo_times *times)
     dbo_intervals_fini(&times->compute);
     dbo_intervals_fini(&times->comm);
     dbo_intervals_fini(&times->waiting);
+    dbo_intervals_fini(&times->kernels);
+    dbo_intervals_fini(&times->collectives);
+    dbo_intervals_fini(&times->copies);
 }

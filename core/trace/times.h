@@ -4,6 +4,8 @@
  *     comm      bytes of a dispatch or combine move: RUN of a rendezvous transfer, FLIGHT of a
  *               one-sided one, each without the WAIT spans of the same transfer
  *     waiting   WAIT spans: a transfer has begun, but none of its bytes can move
+ *     kernels   SEND and RECV spans: kernels of a one-sided transfer
+ *     collectives, copies   RUN spans of these classes
  *
  * The one place that says what counts as what; metrics and timelines both stand on it.
  *
@@ -22,7 +24,7 @@
 #include <stddef.h>
 
 typedef struct dbo_times {
-    dbo_intervals compute, comm, waiting; /* normalised */
+    dbo_intervals compute, comm, waiting, kernels, collectives, copies; /* normalised */
 } dbo_times;
 
 /* `spans` of one rank, any order, all of a known kind. O(n log n). On failure nothing is left to

@@ -52,6 +52,11 @@ static void visit_metrics(sink to, const dbo_metrics *metrics)
 #define PUT_METRIC(name, unit, what) put_quantity(to, #name, metrics->name, DBO_UNIT_##unit, what);
     DBO_METRIC_MAP(PUT_METRIC)
 #undef PUT_METRIC
+    open_group(to, "step_parts_us", DBO_GROUP_MEMBERS);
+#define PUT_PART(name, what) put_quantity(to, #name, metrics->parts.name, DBO_UNIT_US, what);
+    DBO_STEP_PART_MAP(PUT_PART)
+#undef PUT_PART
+    close_group(to);
 }
 
 static void visit_split_cost(sink to, const dbo_split_cost *cost)
