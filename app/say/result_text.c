@@ -24,12 +24,16 @@ void dbo_result_decision(const dbo_result *result, uint32_t width, dbo_strbuf *o
 void dbo_result_memory(const dbo_result *result, uint32_t width, dbo_strbuf *out)
 {
     const dbo_footprint *f = result->footprint;
-    if (f)
-        dbo_wrap_printf(out, "Memory   ", width,
-                        "rank %u: weights %.1f GB, KV cache %.1f GB, step %.1f GB, of %.1f GB%s",
-                        f->rank, f->weights_bytes / 1e9, f->kv_cache_bytes / 1e9,
-                        f->step_bytes / 1e9, f->device_bytes / 1e9,
-                        dbo_footprint_fits(f) ? "" : ": it does not fit");
+    char transfers[48] = "";
+    if (!f)
+        return;
+    if (f->buffer_bytes > 0)
+        snprintf(transfers, sizeof transfers, "all-to-all %.1f GB, ", f->buffer_bytes / 1e9);
+    dbo_wrap_printf(out, "Memory   ", width,
+                    "rank %u: weights %.1f GB, KV cache %.1f GB, %sstep %.1f GB, of %.1f GB%s",
+                    f->rank, f->weights_bytes / 1e9, f->kv_cache_bytes / 1e9, transfers,
+                    f->step_bytes / 1e9, f->device_bytes / 1e9,
+                    dbo_footprint_fits(f) ? "" : ": it does not fit");
 }
 
 void dbo_result_warnings(const dbo_result *result, uint32_t width, dbo_strbuf *out)

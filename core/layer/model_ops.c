@@ -358,8 +358,11 @@ static void transfers(layer_build *b, uint64_t group_tokens)
                          .num_groups = model->num_groups,
                          .num_experts = b->num_experts};
     b->costs->dispatch = b->costs->combine = cost;
-    b->costs->dispatch.bytes_per_token = dbo_a2a_row_bytes(model->hidden, model->dispatch_dtype);
-    b->costs->combine.bytes_per_token = dbo_a2a_row_bytes(model->hidden, model->combine_dtype);
+    uint32_t hidden = shape->low_latency ? dbo_ll_hidden(model->hidden) : 0;
+    if (hidden == 0) /* HT, or wider than any kernel, which an experiment refuses */
+        hidden = model->hidden;
+    b->costs->dispatch.bytes_per_token = dbo_a2a_row_bytes(hidden, model->dispatch_dtype);
+    b->costs->combine.bytes_per_token = dbo_a2a_row_bytes(hidden, model->combine_dtype);
 }
 
 static void add_collective(layer_build *b, dbo_op_kind kind, dbo_collective collective,
@@ -511,6 +514,7 @@ static void sizes(layer_build *b)
         .num_experts = b->num_experts,
         .ep_size = b->shape->ep_size,
         .tp_size = b->shape->tp_size,
+        .capacity = b->shape->ll_capacity,
         .low_latency = b->shape->low_latency,
     };
     dbo_layer_sizes_compute(b->model, &rows, &b->costs->sizes);

@@ -54,6 +54,7 @@ typedef struct dbo_layer_shape {
     uint32_t ep_size, tp_size;  /* both at least 1 */
     uint32_t redundant_experts; /* copies of busy experts; with them EP divides the experts */
     bool low_latency;           /* LL all-to-all; false: HT */
+    uint32_t ll_capacity;       /* LL: tokens of each rank that buffers hold; 0: layer_sizes.h's */
     bool no_all_to_all;         /* experts work on the tokens that are here, or gathered: */
     uint32_t gathered_ranks;    /* data-parallel ranks whose tokens all come here; 0, 1: none do */
     uint32_t expert_tp;         /* GPUs that share each expert; 0: 1 */
@@ -88,6 +89,14 @@ dbo_status dbo_layer_costs_compute(const dbo_model_spec *model, const dbo_layer_
 /* Bytes of one payload row of an all-to-all: H values, and for fp8 one fp32 scale a group:
  * fp8 H + 4*ceil(H/128); bf16 2*H; fp32 4*H. */
 uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype);
+
+/* The row width that low-latency kernels exist for and that holds `hidden`; 0: there is none. */
+uint32_t dbo_ll_hidden(uint32_t hidden);
+
+/* Bytes that low-latency transfers keep on each rank, for `capacity` tokens of each and experts of
+ * all: two buffers to send and to receive, for a dispatch and a combine each, and counts. As
+ * DeepEP's low_latency_layout adds them up; the pages of its allocator are left out. */
+double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t capacity);
 
 /* Bytes of the KV cache of one token in one layer, all TP ranks together. MLA: (kv_lora_rank +
  * qk_rope) values, not sharded; GQA: 2 * kv_heads * head_dim values; linear: 0. */

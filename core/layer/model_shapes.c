@@ -21,6 +21,28 @@ uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype)
     return hidden + 4u * ((hidden + DBO_FP8_GROUP - 1) / DBO_FP8_GROUP);
 }
 
+uint32_t dbo_ll_hidden(uint32_t hidden)
+{
+    static const uint32_t widths[] = {2048, 2560, 3072, 4096, 5120, 6144, 7168, 8192};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        if (hidden <= widths[i])
+            return widths[i];
+    return 0;
+}
+
+double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t capacity)
+{
+    double hidden = dbo_ll_hidden(model->hidden), rows = capacity, experts = model->num_experts;
+    double scales = hidden / DBO_FP8_GROUP * 4;
+    double fp8 = hidden + scales, wide = 2 * hidden;
+    double dispatch = 16 + (fp8 > wide ? fp8 : wide), combine = scales + wide;
+    double send = rows * dispatch, combined = experts * rows * combine;
+    double received = experts * rows * (dispatch > combine ? dispatch : combine);
+    double counts = (double)((4ull * model->num_experts + 127) / 128 * 128);
+    double bytes = 2 * (send > combined ? send : combined) + 2 * received + 2 * counts;
+    return (double)(((uint64_t)bytes + 128) / 128 * 128);
+}
+
 double dbo_kv_bytes_per_token(const dbo_model_spec *model)
 {
     double values = 0;

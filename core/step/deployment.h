@@ -25,6 +25,7 @@ typedef struct dbo_deployment {
     const dbo_schedule *schedule;  /* of split layers of experts; NULL: config->schedule's */
     uint32_t num_layers;           /* that run; the first model->first_k_dense are dense */
     uint32_t ep_size;              /* ranks that share the experts */
+    uint32_t ll_capacity;          /* LL: tokens of each rank that buffers hold; 0: 256 or more */
     bool no_all_to_all;            /* with a model: tokens do not go to experts elsewhere */
     uint32_t expert_tp;            /* GPUs that share each expert; 0: 1 */
     const dbo_ref_limits *numbers; /* tensors are real ones, of the reference (numeric.h), and ops

@@ -66,6 +66,7 @@ static dbo_layer_shape model_shape(const plan_inputs *in)
         .ep_size = d->ep_size,
         .tp_size = config->tensor_parallel_size,
         .low_latency = in->low_latency && !d->no_all_to_all,
+        .ll_capacity = d->ll_capacity,
         .no_all_to_all = d->no_all_to_all,
         .expert_tp = d->expert_tp,
         .decode_query_len = dbo_config_decode_query_len(config),

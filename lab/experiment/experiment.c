@@ -8,6 +8,7 @@
 
 #include "core/base/suggest.h"
 #include "core/check/order/template_data.h"
+#include "core/layer/model_ops.h"
 #include "core/program/builders.h"
 
 #include <stdio.h>
@@ -323,13 +324,64 @@ static dbo_status check_limit(uint32_t limit, const char *key, uint32_t rank, ui
                     count, what, key, limit);
 }
 
-/* A scheduler gives no step more than these. */
-static dbo_status check_limits(const dbo_config *config, const dbo_workload *batch, dbo_error *err)
+/* More than low-latency buffers hold: what larger ones would take. */
+static dbo_status check_capacity(const dbo_experiment *e, uint32_t rank, uint32_t tokens,
+                                 dbo_error *err)
 {
+    uint32_t capacity = dbo_experiment_ll_capacity(e);
+    char hint[192];
+    if (capacity == 0 || tokens <= capacity)
+        return DBO_OK;
+    snprintf(hint, sizeof hint,
+             "Set max_num_batched_tokens = %u, for buffers of %.1f GB a rank, or all2all_backend = "
+             "\"deepep_high_throughput\".",
+             tokens, dbo_ll_buffer_bytes(&e->model, tokens) / 1e9);
+    return dbo_fail(err, DBO_INVALID, hint,
+                    "rank %u has %u tokens in the step, but low-latency buffers hold %u "
+                    "(max_num_batched_tokens)",
+                    rank, tokens, capacity);
+}
+
+uint32_t dbo_experiment_ll_capacity(const dbo_experiment *e)
+{
+    bool ll = e->config.all2all_backend != DBO_BACKEND_HT && !e->has_fixed && !e->no_all_to_all;
+    return ll && e->model.num_experts > 0 ? e->config.max_num_batched_tokens : 0;
+}
+
+/* Low-latency buffers hold a whole step of every rank, so a serving engine's default for it is
+ * small; and there are kernels for some widths only. */
+static dbo_status finish_ll(dbo_experiment *e, dbo_error *err)
+{
+    dbo_config *config = &e->config;
+    if (dbo_experiment_ll_capacity(e) == 0)
+        return DBO_OK;
+    if (dbo_ll_hidden(e->model.hidden) == 0)
+        return dbo_fail_key(
+            err, DBO_INVALID, "all2all_backend",
+            "Set all2all_backend = \"deepep_high_throughput\".",
+            "low-latency kernels have rows of at most 8192 values, but hidden of %s "
+            "is %u",
+            e->model.name, e->model.hidden);
+    dbo_config by_default;
+    dbo_config_init(&by_default);
+    if (dbo_experiment_said_in(e, "max_num_batched_tokens") > 0 ||
+        config->max_num_batched_tokens != by_default.max_num_batched_tokens)
+        return DBO_OK;
+    config->max_num_batched_tokens = DBO_LL_CAPACITY_TOKENS;
+    if (config->max_num_seqs > config->max_num_batched_tokens)
+        config->max_num_batched_tokens = config->max_num_seqs;
+    return DBO_OK;
+}
+
+/* A scheduler gives no step more than these. */
+static dbo_status check_limits(const dbo_experiment *e, const dbo_workload *batch, dbo_error *err)
+{
+    const dbo_config *config = &e->config;
     for (uint32_t rank = 0; rank < batch->num_ranks; rank++) {
         const dbo_request_list *list = batch->ranks[rank];
         DBO_TRY(
             check_limit(config->max_num_seqs, "max_num_seqs", rank, list->count, "requests", err));
+        DBO_TRY(check_capacity(e, rank, list->num_tokens, err));
         DBO_TRY(check_limit(config->max_num_batched_tokens, "max_num_batched_tokens", rank,
                             list->num_tokens, "tokens", err));
     }
@@ -361,7 +413,7 @@ static dbo_status finish_batch(const dbo_experiment *e, dbo_workload *batch, con
     dbo_status status = dbo_workload_expand(batch, config->data_parallel_size,
                                             dbo_config_decode_query_len(config), err);
     if (status == DBO_OK)
-        status = check_limits(config, batch, err);
+        status = check_limits(e, batch, err);
     if (status == DBO_OK)
         status = dbo_workload_allot(batch, config->block_size, err);
     if (status != DBO_OK)
@@ -387,6 +439,7 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, dbo_error *err)
     DBO_TRY(take_environment(experiment, err));
     DBO_TRY(finish_cluster(experiment, err));
     DBO_TRY(finish_model(experiment, err));
+    DBO_TRY(finish_ll(experiment, err));
     DBO_TRY(dbo_config_resolve(&experiment->config, err));
     DBO_TRY(check_comm_sms(experiment, err));
     DBO_TRY(check_fault(experiment, err));

@@ -112,6 +112,10 @@ void dbo_experiment_fini(dbo_experiment *experiment); /* of a zeroed one is fine
 dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
                               dbo_error *err);
 
+/* Low latency: tokens of a rank that its buffers hold: max_num_batched_tokens, as in vLLM. 0: no
+ * such transfers of a model. Of a finished one. */
+uint32_t dbo_experiment_ll_capacity(const dbo_experiment *experiment);
+
 /* The turn + 1 in which somebody last said a key of vLLM's groups; 0: nobody has. */
 uint32_t dbo_experiment_said_in(const dbo_experiment *experiment, const char *key);
 

@@ -111,10 +111,17 @@ static dbo_status kv_cache(const dbo_experiment *e, const dbo_request_list *list
 
 /* ---- all ---- */
 
+static double buffers(const dbo_experiment *e)
+{
+    uint32_t capacity = dbo_experiment_ll_capacity(e);
+    return capacity > 0 ? dbo_ll_buffer_bytes(&e->model, capacity) : 0;
+}
+
 dbo_status dbo_footprint_of_rank(const dbo_experiment *experiment, uint32_t rank,
                                  dbo_footprint *out, dbo_error *err)
 {
     *out = (dbo_footprint){.rank = rank,
+                           .buffer_bytes = buffers(experiment),
                            .weights_bytes = weights(experiment),
                            .device_bytes = experiment->hardware.mem_gb * GB};
     return kv_cache(experiment, experiment->batch.ranks[rank], &out->kv_cache_bytes, err);
@@ -138,7 +145,7 @@ dbo_status dbo_footprint_of(const dbo_experiment *experiment, dbo_footprint *out
 
 double dbo_footprint_bytes(const dbo_footprint *f)
 {
-    return f->weights_bytes + f->kv_cache_bytes + f->step_bytes;
+    return f->weights_bytes + f->buffer_bytes + f->kv_cache_bytes + f->step_bytes;
 }
 
 bool dbo_footprint_fits(const dbo_footprint *f)
@@ -154,10 +161,14 @@ dbo_status dbo_footprint_check(const dbo_footprint *f, const dbo_experiment *exp
     char step[40] = "what a step takes"; /* not known before one has run */
     if (f->step_bytes > 0)
         snprintf(step, sizeof step, "step %.1f", f->step_bytes / GB);
-    return dbo_fail(err, DBO_REFUSED,
-                    "Use more GPUs, fewer tokens or shorter contexts; or set check_memory = false.",
-                    "rank %u needs %.1f GB of memory (weights %.1f, KV cache %.1f, %s), but %s has "
-                    "%.1f",
-                    f->rank, dbo_footprint_bytes(f) / GB, f->weights_bytes / GB,
-                    f->kv_cache_bytes / GB, step, experiment->hardware.name, f->device_bytes / GB);
+    char transfers[32] = "";
+    if (f->buffer_bytes > 0)
+        snprintf(transfers, sizeof transfers, "all-to-all %.1f, ", f->buffer_bytes / GB);
+    return dbo_fail(
+        err, DBO_REFUSED,
+        "Use more GPUs, fewer tokens or shorter contexts; or set check_memory = false.",
+        "rank %u needs %.1f GB of memory (weights %.1f, KV cache %.1f, %s%s), but %s has "
+        "%.1f",
+        f->rank, dbo_footprint_bytes(f) / GB, f->weights_bytes / GB, f->kv_cache_bytes / GB,
+        transfers, step, experiment->hardware.name, f->device_bytes / GB);
 }

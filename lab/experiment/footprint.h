@@ -22,6 +22,7 @@
 typedef struct dbo_footprint {
     uint32_t rank; /* that it is of */
     double weights_bytes, kv_cache_bytes, step_bytes, device_bytes;
+    double buffer_bytes; /* of the low-latency all-to-all */
 } dbo_footprint;
 
 /* Of the rank whose batch has the largest KV cache; step_bytes 0. A finished experiment with a

@@ -172,6 +172,7 @@ static void visit_memory(sink to, const dbo_memory_use *memory, const dbo_footpr
     if (footprint) {
         put_integer(to, "weights_bytes", (int64_t)(footprint->weights_bytes + 0.5));
         put_integer(to, "kv_cache_bytes", (int64_t)(footprint->kv_cache_bytes + 0.5));
+        put_integer(to, "all2all_bytes", (int64_t)(footprint->buffer_bytes + 0.5));
         put_integer(to, "device_bytes", (int64_t)(footprint->device_bytes + 0.5));
         put_bool(to, "fits", dbo_footprint_fits(footprint));
     }

@@ -83,6 +83,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .schedule = experiment->schedule ? &experiment->schedule->schedule : NULL,
         .num_layers = experiment->num_layers,
         .ep_size = experiment->ep_size,
+        .ll_capacity = dbo_experiment_ll_capacity(experiment),
         .no_all_to_all = experiment->no_all_to_all && !experiment->has_fixed,
         .expert_tp = experiment->expert_tp,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,

@@ -56,8 +56,8 @@ static void settings_that_clash(void **state)
                     "VLLM_DBO_COMM_SMS: dbo_comm_sms must be an integer, got string \"x\"");
 }
 
-/* A node of more GPUs than NVLink joins: what to set for either reading. */
-static void nodes_that_nobody_sells(void **state)
+/* A node of more GPUs than NVLink joins, more tokens than low latency holds: what to set. */
+static void machines_that_nobody_has(void **state)
 {
     (void)state;
     put_file("t.lua", "local dbo = require 'dbo' return dbo.experiment { model = 'deepseek-v3',\n"
@@ -71,6 +71,12 @@ static void nodes_that_nobody_sells(void **state)
         "dbo run t.lua --set hardware.gpus_per_domain=12 --set nodes=1 --set gpus_per_node=16", 1,
         "set hardware.gpus_per_domain = 16.");
     assert_int_equal(run("dbo run t.lua --set hardware.gpus_per_domain=64"), 0);
+    put_file("t.lua", "local dbo = require 'dbo' return dbo.experiment { model = 'deepseek-v3',\n"
+                      "  hardware = 'H800', enable_expert_parallel = true, nodes = 16,\n"
+                      "  batch = dbo.prefill { num_tokens = 8192, prompt_len = 64 } }");
+    expect_sentence("dbo run t.lua", 1,
+                    "Set max_num_batched_tokens = 8192, for buffers of 122.1 GB a rank, or "
+                    "all2all_backend = \"deepep_high_throughput\".");
 }
 
 /* Given durations are of a machine without SMs: there are none to take. */
@@ -161,7 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_clash),
-        cmocka_unit_test(nodes_that_nobody_sells),
+        cmocka_unit_test(machines_that_nobody_has),
         cmocka_unit_test(a_machine_without_sms_gives_none),
         cmocka_unit_test(schedules_that_never_end),
         cmocka_unit_test(scripts_that_run_away),

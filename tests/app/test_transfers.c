@@ -61,6 +61,12 @@ static void collectives_are_those_that_are_made(void **state)
     expect_fine("tensor-parallel");
 }
 
+static void low_latency_has_a_capacity(void **state)
+{
+    (void)state;
+    expect_fine("ll-capacity");
+}
+
 static void a_step_ends_with_its_work(void **state)
 {
     (void)state;
@@ -93,6 +99,7 @@ int main(void)
         cmocka_unit_test(costs_of_splitting_add_up),
         cmocka_unit_test(nvlink_joins_what_the_machine_says),
         cmocka_unit_test(collectives_are_those_that_are_made),
+        cmocka_unit_test(low_latency_has_a_capacity),
         cmocka_unit_test(sms_make_math_fast),
         cmocka_unit_test(a_hook_runs_where_the_post_was),
         cmocka_unit_test(a_step_ends_with_its_work),
