@@ -27,7 +27,7 @@ void dbo_result_memory(const dbo_result *result, uint32_t width, dbo_strbuf *out
     char transfers[48] = "";
     if (!f)
         return;
-    if (f->buffer_bytes > 0)
+    if (f->buffer_bytes >= 0.05e9) /* that shows */
         snprintf(transfers, sizeof transfers, "all-to-all %.1f GB, ", f->buffer_bytes / 1e9);
     dbo_wrap_printf(out, "Memory   ", width,
                     "rank %u: weights %.1f GB, KV cache %.1f GB, %sstep %.1f GB, of %.1f GB%s",

@@ -162,7 +162,7 @@ dbo_status dbo_footprint_check(const dbo_footprint *f, const dbo_experiment *exp
     if (f->step_bytes > 0)
         snprintf(step, sizeof step, "step %.1f", f->step_bytes / GB);
     char transfers[32] = "";
-    if (f->buffer_bytes > 0)
+    if (f->buffer_bytes >= 0.05 * GB) /* that shows */
         snprintf(transfers, sizeof transfers, "all-to-all %.1f, ", f->buffer_bytes / GB);
     return dbo_fail(
         err, DBO_REFUSED,

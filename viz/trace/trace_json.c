@@ -73,8 +73,8 @@ static void put_span(dbo_tj_writer *w, const dbo_span *span)
     dbo_tj_op_args(w, span->id);
     if (span->sms > 0)
         fprintf(w->file, ",\"sms\":%u", (unsigned)span->sms);
-    if (span->bytes > 0)
-        fprintf(w->file, ",\"bytes\":%" PRIu64, (uint64_t)span->bytes);
+    if (dbo_tj_bytes(w, span) > 0)
+        fprintf(w->file, ",\"bytes\":%" PRIu64, dbo_tj_bytes(w, span));
     uint32_t next = 0;
     const dbo_finding *finding = dbo_tj_next_finding(w, span, &next);
     if (finding)
@@ -154,8 +154,9 @@ static void put_arrows(dbo_tj_writer *w, const dbo_span *span)
 static void put_spans(dbo_tj_writer *w)
 {
     const dbo_trace *trace = w->run->trace;
-    for (uint64_t i = 0; i < trace->num_spans && !ferror(w->file); i++) {
-        const dbo_span *span = dbo_trace_span(trace, i);
+    const dbo_tj_list *mine = &w->index.spans;
+    for (uint64_t i = mine->from[w->rank]; i < mine->from[w->rank + 1] && !ferror(w->file); i++) {
+        const dbo_span *span = dbo_trace_span(trace, mine->items[i]);
         if (!dbo_tj_is_mine(w, span))
             continue;
         put_span(w, span);
@@ -176,8 +177,9 @@ static void look_around(dbo_tj_writer *w)
         w->tracks[number] = (dbo_tj_track){.used = number < 2, .end_ns = INT64_MIN};
     memset(w->last, 0, sizeof w->last);
     memset(w->ends, 0, sizeof w->ends);
-    for (uint64_t i = 0; i < trace->num_spans; i++) {
-        const dbo_span *span = dbo_trace_span(trace, i);
+    const dbo_tj_list *mine = &w->index.spans;
+    for (uint64_t i = mine->from[w->rank]; i < mine->from[w->rank + 1]; i++) {
+        const dbo_span *span = dbo_trace_span(trace, mine->items[i]);
         if (!dbo_tj_is_mine(w, span))
             continue;
         w->tracks[dbo_tj_track_of(span)].used = true;
@@ -214,25 +216,33 @@ static void name_tracks(dbo_tj_writer *w)
     }
 }
 
+static void put_rank(dbo_tj_writer *w)
+{
+    look_around(w);
+    name_tracks(w);
+    dbo_tj_put_host(w);
+    put_spans(w);
+    dbo_tj_put_other_findings(w);
+    dbo_tj_put_counters(w);
+}
+
 bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file)
 {
     dbo_tj_writer w = {.file = file};
+    bool indexed = true;
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file);
-    for (uint32_t r = 0; r < num_runs; r++) {
+    for (uint32_t r = 0; r < num_runs && indexed; r++) {
         w.run = &runs[r];
-        for (uint32_t i = 0; i < w.run->num_ranks && !ferror(file); i++) {
+        indexed = dbo_tj_index_init(&w.index, w.run->trace);
+        for (uint32_t i = 0; indexed && i < w.run->num_ranks && !ferror(file); i++) {
             w.rank = w.run->ranks ? w.run->ranks[i] : i;
             w.pid++;
-            look_around(&w);
-            name_tracks(&w);
-            dbo_tj_put_host(&w);
-            put_spans(&w);
-            dbo_tj_put_other_findings(&w);
-            dbo_tj_put_counters(&w);
+            put_rank(&w);
         }
+        dbo_tj_index_fini(&w.index);
     }
     fputs("\n]}\n", file);
     bool named = !w.name.failed;
     dbo_strbuf_fini(&w.name);
-    return named;
+    return named && indexed;
 }

@@ -17,7 +17,7 @@
  *     ... ferror(file) ...
  *
  * It is written while the trace is read: memory does not grow with the trace. Same trace, same
- * bytes; the locale does not matter. O(spans * ranks * streams).
+ * bytes; the locale does not matter. O(spans * streams of a rank).
  */
 #ifndef DBO_VIZ_TRACE_JSON_H
 #define DBO_VIZ_TRACE_JSON_H
@@ -39,8 +39,8 @@ typedef struct dbo_trace_json_run {
     const dbo_findings *findings; /* about this run, or NULL */
 } dbo_trace_json_run;
 
-/* Ends at a write that fails, which is the file's: ask ferror. False: there was no memory for a
- * name. */
+/* Ends at a write that fails, which is the file's: ask ferror. False: there was no memory, for a
+ * name or to sort by rank. */
 bool dbo_trace_json_write(const dbo_trace_json_run *runs, uint32_t num_runs, FILE *file);
 
 #endif

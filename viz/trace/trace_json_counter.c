@@ -13,10 +13,11 @@ static void advance(dbo_tj_writer *w, uint32_t number)
 {
     const dbo_trace *trace = w->run->trace;
     dbo_tj_cursor *c = &w->cursors[number];
+    const dbo_tj_list *mine = &w->index.spans;
     c->span = NULL;
     c->running = false;
-    while (c->next < trace->num_spans && c->span == NULL) {
-        const dbo_span *span = dbo_trace_span(trace, c->next++);
+    while (c->next < mine->from[w->rank + 1] && c->span == NULL) {
+        const dbo_span *span = dbo_trace_span(trace, mine->items[c->next++]);
         if (dbo_tj_is_mine(w, span) && dbo_tj_track_of(span) == number &&
             span->end_ns > span->start_ns)
             c->span = span;
@@ -47,7 +48,7 @@ static void change(dbo_tj_writer *w, int64_t now_ns, int64_t *sms, int64_t *byte
             int64_t sign = c->running ? -1 : 1;
             bool moves = c->span->part == DBO_SPAN_RUN || c->span->part == DBO_SPAN_FLIGHT;
             *sms += sign * (int64_t)c->span->sms;
-            *bytes += moves ? sign * (int64_t)c->span->bytes : 0;
+            *bytes += moves ? sign * (int64_t)dbo_tj_bytes(w, c->span) : 0;
             if (c->running)
                 advance(w, number);
             else
@@ -60,7 +61,7 @@ void dbo_tj_put_counters(dbo_tj_writer *w)
 {
     int64_t asked = 0, bytes = 0, last_sms = -1, last_bytes = -1;
     for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++) {
-        w->cursors[number] = (dbo_tj_cursor){0};
+        w->cursors[number] = (dbo_tj_cursor){.next = w->index.spans.from[w->rank]};
         if (w->tracks[number].used)
             advance(w, number);
     }

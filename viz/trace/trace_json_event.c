@@ -149,6 +149,15 @@ void dbo_tj_arrow_end(dbo_tj_writer *w, bool begins, dbo_op_id id, uint8_t which
         .present = true, .begins = begins, .which = which, .id = id, .tid = tid, .ns = ns};
 }
 
+uint64_t dbo_tj_bytes(const dbo_tj_writer *w, const dbo_span *span)
+{
+    int64_t whole_ns = span->end_ns - span->start_ns;
+    int64_t here_ns = dbo_tj_cut(w, span->end_ns) - dbo_tj_cut(w, span->start_ns);
+    if (here_ns >= whole_ns || whole_ns <= 0)
+        return span->bytes;
+    return (uint64_t)((double)span->bytes * (double)here_ns / (double)whole_ns + 0.5);
+}
+
 bool dbo_tj_is_mine(const dbo_tj_writer *w, const dbo_span *span)
 {
     return dbo_op_id_rank(span->id) == w->rank && span->end_ns > w->run->start_ns &&

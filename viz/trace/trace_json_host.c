@@ -118,12 +118,16 @@ void dbo_tj_put_host(dbo_tj_writer *w)
 {
     const dbo_trace *trace = w->run->trace;
     host h = {.holder = DBO_MARK_MAIN};
-    uint64_t issued = 0;
-    for (uint64_t i = 0; i <= trace->num_marks && !ferror(w->file); i++) {
-        for (; issued < trace->num_issues && dbo_trace_issue(trace, issued)->marks <= i; issued++)
-            put_issue(w, &h, dbo_trace_issue(trace, issued));
-        if (i < trace->num_marks && dbo_trace_mark(trace, i)->rank == w->rank)
-            put_mark(w, &h, dbo_trace_mark(trace, i));
+    const dbo_tj_list *marks = &w->index.marks, *issues = &w->index.issues;
+    uint64_t issued = issues->from[w->rank], last = issues->from[w->rank + 1];
+    uint64_t end = marks->from[w->rank + 1];
+    for (uint64_t i = marks->from[w->rank]; i <= end && !ferror(w->file); i++) {
+        uint64_t mark = i < end ? marks->items[i] : trace->num_marks;
+        for (; issued < last && dbo_trace_issue(trace, issues->items[issued])->marks <= mark;
+             issued++)
+            put_issue(w, &h, dbo_trace_issue(trace, issues->items[issued]));
+        if (i < end)
+            put_mark(w, &h, dbo_trace_mark(trace, mark));
     }
     if (h.opened) /* a trace that ends in the middle of a step */
         end_turn(w, &h, h.since_ns);

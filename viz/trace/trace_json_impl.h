@@ -50,16 +50,28 @@ typedef struct dbo_tj_track {
 } dbo_tj_track;
 
 typedef struct dbo_tj_cursor {
-    uint64_t next;        /* the span after `span` in the trace */
+    uint64_t next;        /* the span after `span`, of the rank's */
     const dbo_span *span; /* NULL: none left */
     bool running;
 } dbo_tj_cursor;
+
+/* Numbers of things of a trace, by rank, in their order: those of rank r from from[r] to from[r +
+ * 1].
+ */
+typedef struct dbo_tj_list {
+    uint64_t *items, *from;
+} dbo_tj_list;
+
+typedef struct dbo_tj_index {
+    dbo_tj_list spans, issues, marks;
+} dbo_tj_index;
 
 typedef struct dbo_tj_writer {
     FILE *file;
     bool has_events;
     uint32_t pid, rank, num_ubatches;
     const dbo_trace_json_run *run;
+    dbo_tj_index index; /* of the run */
     dbo_tj_track tracks[DBO_TJ_TRACKS];
     dbo_tj_cursor cursors[DBO_TJ_TRACKS];
     /* compute stream, all others; the newest first */
@@ -83,6 +95,8 @@ int64_t dbo_tj_cut(const dbo_tj_writer *w, int64_t ns);
 void dbo_tj_text(dbo_tj_writer *w, const char *key, const char *text);
 /* ,"dur": of what lies in the window */
 void dbo_tj_duration(dbo_tj_writer *w, int64_t start_ns, int64_t end_ns);
+/* The share of `bytes`, moved evenly in that time, that the window has. */
+uint64_t dbo_tj_bytes(const dbo_tj_writer *w, const dbo_span *span);
 /* ,"args":{"layer":.., ... without the closing brace */
 void dbo_tj_op_args(dbo_tj_writer *w, dbo_op_id id);
 /* Name and place of a process (tid 0) or a thread. */
@@ -101,6 +115,12 @@ void dbo_tj_arrow_end(dbo_tj_writer *w, bool begins, dbo_op_id id, uint8_t which
 /* Is it the writer's rank, and does it reach into the window? */
 bool dbo_tj_is_mine(const dbo_tj_writer *w, const dbo_span *span);
 uint32_t dbo_tj_track_of(const dbo_span *span);
+
+/* trace_json_index.c */
+
+/* False: no memory; to be ended all the same. O(spans + issues + marks + DBO_MAX_RANKS). */
+bool dbo_tj_index_init(dbo_tj_index *index, const dbo_trace *trace);
+void dbo_tj_index_fini(dbo_tj_index *index); /* of a zeroed one is fine */
 
 /* trace_json_finding.c */
 
