@@ -502,12 +502,59 @@ static void empty_trace(void **state)
     dbo_trace_fini(&trace);
 }
 
+static void add_flight(dbo_trace *trace, uint32_t rank, int64_t start_ns, int64_t end_ns,
+                       uint32_t bytes)
+{
+    const dbo_span span = {.id = dbo_op_id_make(0, rank, 0, 0, DBO_KIND_DISPATCH, 0),
+                           .start_ns = start_ns,
+                           .end_ns = end_ns,
+                           .part = DBO_SPAN_FLIGHT,
+                           .stream = DBO_NETWORK_STREAM,
+                           .bytes = bytes};
+    dbo_trace_add_span(trace, &span);
+}
+
+/* A window of 300 to 700 ns has 400 of 1000 ns of one flight, the last 40 of 100 of another rank's,
+ * and all of a third one's; ranks stand between each other in the trace. */
+static void a_cut_flight_has_its_share(void **state)
+{
+    (void)state;
+    dbo_trace trace;
+    dbo_trace_init(&trace);
+    add_flight(&trace, 2, 240, 340, 7000);
+    add_flight(&trace, 0, 0, 1000, 5000);
+    add_flight(&trace, 3, 400, 500, 900);
+    const uint32_t ranks[] = {3, 0, 2};
+    const dbo_trace_json_run one = {.title = "one",
+                                    .trace = &trace,
+                                    .num_ranks = 3,
+                                    .ranks = ranks,
+                                    .start_ns = 300,
+                                    .end_ns = 700};
+    static const int64_t shares[] = {900, 2000, 2800};
+    written w = {0};
+    uint32_t found = 0, counted = 0;
+    write_runs(&one, 1, &w);
+    for (size_t i = 0; i < json_array_size(w.events); i++) {
+        event e = event_at(&w, i);
+        const json_t *bytes = json_object_get(json_object_get(e.value, "args"), "bytes");
+        if (e.phase == 'X')
+            assert_int_equal(json_integer_value(bytes), shares[found++]);
+        else if (e.phase == 'C' && bytes && json_integer_value(bytes) > 0)
+            assert_int_equal(json_integer_value(bytes), shares[counted++]);
+    }
+    assert_int_equal(found, 3);
+    assert_int_equal(counted, 3);
+    written_fini(&w);
+    dbo_trace_fini(&trace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(low_latency),    cmocka_unit_test(high_throughput),
         cmocka_unit_test(slices_by_hand), cmocka_unit_test(findings_are_marked),
-        cmocka_unit_test(empty_trace),
+        cmocka_unit_test(empty_trace),    cmocka_unit_test(a_cut_flight_has_its_share),
     };
     return cmocka_run_group_tests_name("trace_json", tests, NULL, NULL);
 }
