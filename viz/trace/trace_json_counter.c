@@ -42,9 +42,10 @@ static void put_counter(dbo_tj_writer *w, const char *name, const char *unit, in
 /* Moves every track to `now`; a span that starts out of order is not counted. */
 static void change(dbo_tj_writer *w, int64_t now_ns, int64_t *sms, int64_t *bytes)
 {
-    for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++) {
+    for (uint32_t i = 0; i < w->num_used; i++) {
+        uint32_t number = w->used[i];
         dbo_tj_cursor *c = &w->cursors[number];
-        while (w->tracks[number].used && next_change_ns(w, c) <= now_ns) {
+        while (next_change_ns(w, c) <= now_ns) {
             int64_t sign = c->running ? -1 : 1;
             bool moves = c->span->part == DBO_SPAN_RUN || c->span->part == DBO_SPAN_FLIGHT;
             *sms += sign * (int64_t)c->span->sms;
@@ -60,15 +61,18 @@ static void change(dbo_tj_writer *w, int64_t now_ns, int64_t *sms, int64_t *byte
 void dbo_tj_put_counters(dbo_tj_writer *w)
 {
     int64_t asked = 0, bytes = 0, last_sms = -1, last_bytes = -1;
+    w->num_used = 0;
     for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++) {
         w->cursors[number] = (dbo_tj_cursor){.next = w->index.spans.from[w->rank]};
-        if (w->tracks[number].used)
-            advance(w, number);
+        if (!w->tracks[number].used)
+            continue;
+        w->used[w->num_used++] = (uint16_t)number;
+        advance(w, number);
     }
     for (;;) {
         int64_t now_ns = NEVER_NS;
-        for (uint32_t number = 0; number < DBO_TJ_TRACKS; number++) {
-            int64_t ns = w->tracks[number].used ? next_change_ns(w, &w->cursors[number]) : NEVER_NS;
+        for (uint32_t i = 0; i < w->num_used; i++) {
+            int64_t ns = next_change_ns(w, &w->cursors[w->used[i]]);
             now_ns = ns < now_ns ? ns : now_ns;
         }
         if (now_ns == NEVER_NS || ferror(w->file))

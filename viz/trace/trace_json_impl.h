@@ -74,6 +74,8 @@ typedef struct dbo_tj_writer {
     dbo_tj_index index; /* of the run */
     dbo_tj_track tracks[DBO_TJ_TRACKS];
     dbo_tj_cursor cursors[DBO_TJ_TRACKS];
+    uint16_t used[DBO_TJ_TRACKS]; /* numbers of the used ones */
+    uint32_t num_used;
     /* compute stream, all others; the newest first */
     dbo_tj_kept last[DBO_MAX_UBATCHES][2][DBO_TJ_KEPT_SPANS];
     dbo_tj_end ends[DBO_MAX_UBATCHES][DBO_TJ_KEPT_ENDS];
