@@ -22,7 +22,7 @@
 #include <time.h>
 
 #define LOOK_EVERY_NS      INT64_C(20000000)
-#define GRACE_NS           INT64_C(1000000000)
+#define GRACE_NS           INT64_C(800000000) /* a second with the end of the process */
 #define CANCELLED_GRACE_NS INT64_C(100000000)
 #define NS_PER_S           INT64_C(1000000000)
 #define STACK_BYTES        ((size_t)16 << 20)
