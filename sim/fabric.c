@@ -7,6 +7,7 @@
  */
 #include "sim/fabric.h"
 
+#include "core/base/real.h"
 #include "core/base/units.h"
 
 #define LL_SEND_ALPHA 0.3
@@ -25,25 +26,14 @@ static double choose_ratio(double a, double b, uint32_t k)
     return ratio;
 }
 
-/* C(n, k) as a double; small arguments. */
-static double choose(uint32_t n, uint32_t k)
-{
-    double result = 1;
-    if (k > n)
-        return 0;
-    for (uint32_t i = 0; i < k; i++)
-        result = result * (n - i) / (i + 1.0);
-    return result;
-}
-
 /* Probability that a token needs a block of `block` experts made of whole groups: `own` of the
  * `groups` groups, `limit` of which the token picks. */
 static double hit_whole_groups(uint32_t own, uint32_t groups, uint32_t limit, double per_group,
                                uint32_t topk)
 {
-    double miss = 0, all = choose(groups, limit);
+    double miss = 0, all = dbo_choose(groups, limit);
     for (uint32_t j = 0; j <= own && j <= limit; j++) {
-        double weight = choose(own, j) * choose(groups - own, limit - j) / all;
+        double weight = dbo_choose(own, j) * dbo_choose(groups - own, limit - j) / all;
         miss += weight * choose_ratio((limit - j) * per_group, limit * per_group, topk);
     }
     return 1 - miss;
@@ -119,6 +109,19 @@ static token_flow tokens_of(const dbo_a2a_cost *cost, dbo_a2a_direction directio
     return direction == DBO_A2A_DISPATCH ? (token_flow){own, mean} : (token_flow){mean, own};
 }
 
+/* Known rows, as bytes on the ports; is the flow in like the flow out? */
+static bool port_bytes(const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_flow *out,
+                       dbo_flow *in)
+{
+    bool dispatches = direction == DBO_A2A_DISPATCH;
+    const dbo_a2a_rows *sent = dispatches ? &cost->sent : &cost->received;
+    const dbo_a2a_rows *received = dispatches ? &cost->received : &cost->sent;
+    double each = cost->bytes_per_token;
+    *out = (dbo_flow){.nic_bytes = sent->nic * each, .nvlink_bytes = sent->nvlink * each};
+    *in = (dbo_flow){.nic_bytes = received->nic * each, .nvlink_bytes = received->nvlink * each};
+    return out->nic_bytes == in->nic_bytes && out->nvlink_bytes == in->nvlink_bytes;
+}
+
 static int64_t later(int64_t a_ns, int64_t b_ns)
 {
     return a_ns > b_ns ? a_ns : b_ns;
@@ -141,6 +144,11 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     token_flow tokens = tokens_of(cost, direction);
     double row = (double)cost->topk * cost->bytes_per_token;
     double sent = tokens.out * row, received = tokens.in * row;
+    if (cost->has_rows) {
+        bool dispatches = direction == DBO_A2A_DISPATCH;
+        sent = (dispatches ? cost->sent : cost->received).all * cost->bytes_per_token;
+        received = (dispatches ? cost->received : cost->sent).all * cost->bytes_per_token;
+    }
     uint32_t sms = hardware->ll_sms == 0 ? hardware->sms : hardware->ll_sms;
     *out = (dbo_ll_time){
         .sms = sms, .bytes_out = (uint64_t)(sent + 0.5), .bytes_in = (uint64_t)(received + 0.5)};
@@ -155,8 +163,11 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     double copied_ns = copy_ns(hardware, sent, sms);
     out->out = (dbo_flow){.nic_bytes = sent * remote, .nvlink_bytes = sent * near};
     out->in = (dbo_flow){.nic_bytes = received * remote, .nvlink_bytes = received * near};
+    bool alike = sent == received;
+    if (cost->has_rows)
+        alike = port_bytes(cost, direction, &out->out, &out->in);
     time_flow(&out->out, hardware, nvlink_gbps, issue_ns, copied_ns);
-    if (sent == received) /* bytes come as they leave the others, alike */
+    if (alike) /* bytes come as they leave the others, alike */
         out->in = out->out;
     else
         time_flow(&out->in, hardware, nvlink_gbps, issue_ns, 0);
@@ -198,12 +209,15 @@ void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
         (dbo_flow){.nic_bytes = sent * crossing, .nvlink_bytes = sent * own + passed * handed};
     out->in = (dbo_flow){.nic_bytes = received * crossing,
                          .nvlink_bytes = received * own + passed * handed};
+    bool alike = sent == received;
+    if (cost->has_rows)
+        alike = port_bytes(cost, direction, &out->out, &out->in);
     double nvlink = hardware->nvlink_gbps * (one_node ? 1 : hardware->ht_forward_fraction);
     double by_sms = sms * hardware->comm_sm_gbps * (one_node ? 1 : 0.5);
     if (hardware->comm_needs_sms && by_sms < nvlink)
         nvlink = by_sms;
     time_flow(&out->out, hardware, nvlink, hardware->ht_alpha_ns, 0);
-    if (sent == received)
+    if (alike)
         out->in = out->out;
     else
         time_flow(&out->in, hardware, nvlink, hardware->ht_alpha_ns, 0);

@@ -64,9 +64,7 @@ static dbo_status take_result(lua_State *L, const char *path, const dbo_load_opt
                         lua_isnil(L, -1) ? "nothing" : luaL_typename(L, -1));
     }
     *out = *made;
-    made->batch = (dbo_workload){0}; /* moved: the userdata owns them no more */
-    made->num_before = 0;
-    made->schedule = NULL;
+    *made = (dbo_experiment){0}; /* moved: the userdata owns nothing any more */
     return DBO_OK;
 }
 

@@ -43,7 +43,9 @@ static void describe_model(const dbo_experiment *e, dbo_strbuf *out)
 
 static void describe_cluster(const dbo_experiment *e, dbo_strbuf *out)
 {
-    uint32_t experts = e->model.num_experts / e->ep_size;
+    uint32_t slots = e->model.num_experts + e->routing.redundant_experts;
+    uint32_t experts = (slots + e->ep_size - 1) / e->ep_size;
+    bool is_even = slots % e->ep_size == 0;
     dbo_strbuf_printf(out, "%u %s of %u %s = %u GPUs: DP %u, TP %u, ", e->nodes,
                       e->nodes == 1 ? "node" : "nodes", e->gpus_per_node,
                       e->has_hardware ? e->hardware.name : "GPUs", e->num_gpus,
@@ -53,8 +55,8 @@ static void describe_cluster(const dbo_experiment *e, dbo_strbuf *out)
     else if (e->has_fixed)
         dbo_strbuf_printf(out, "EP %u", e->ep_size);
     else
-        dbo_strbuf_printf(out, "EP %u (%u %s a GPU)", e->ep_size, experts,
-                          experts == 1 ? "expert" : "experts");
+        dbo_strbuf_printf(out, "EP %u (%s%u %s a GPU)", e->ep_size, is_even ? "" : "at most ",
+                          experts, experts == 1 ? "expert" : "experts");
 }
 
 typedef struct range {
@@ -129,6 +131,25 @@ static void describe_config(const dbo_experiment *e, dbo_strbuf *out)
         dbo_strbuf_printf(out, ", executor %s", config_word(config, "executor"));
 }
 
+static void describe_routing(const dbo_experiment *e, dbo_strbuf *out)
+{
+    const dbo_routing_spec *spec = &e->routing;
+    switch (spec->load) {
+    case DBO_LOAD_BALANCED: dbo_strbuf_add(out, "balanced"); break;
+    case DBO_LOAD_ZIPF: dbo_strbuf_printf(out, "zipf, exponent %g", spec->exponent); break;
+    case DBO_LOAD_LOGNORMAL: dbo_strbuf_printf(out, "lognormal, sigma %g", spec->sigma); break;
+    case DBO_LOAD_COUNTED:
+        dbo_strbuf_printf(out, "counted in %u %s", spec->num_rows,
+                          spec->num_rows == 1 ? "layer" : "layers");
+    }
+    if (spec->random)
+        dbo_strbuf_add(out, ", tokens drawn");
+    dbo_strbuf_printf(out, ", placement %s",
+                      spec->placement == DBO_PLACEMENT_EPLB ? "eplb" : "linear");
+    if (spec->redundant_experts > 0)
+        dbo_strbuf_printf(out, " with %u redundant experts", spec->redundant_experts);
+}
+
 static void describe_fault(const dbo_experiment *e, dbo_strbuf *out)
 {
     dbo_strbuf_printf(out, "%s: %s", dbo_fault_describe(e->fault.id).name,
@@ -149,6 +170,8 @@ void dbo_experiment_describe(const dbo_experiment *experiment, uint32_t width, d
     add_line(describe_model, "Model    ", experiment, width, out);
     add_line(describe_cluster, "Cluster  ", experiment, width, out);
     add_line(describe_batch, "Batch    ", experiment, width, out);
+    if (experiment->routings.count > 0)
+        add_line(describe_routing, "Routing  ", experiment, width, out);
     add_line(describe_config, "Config   ", experiment, width, out);
     if (experiment->has_fault)
         add_line(describe_fault, "Fault    ", experiment, width, out);

@@ -89,16 +89,17 @@ static const struct {
     SECTION(FAULT_SECTION, fault_rows),
     SECTION("parts of an experiment", experiment_rows),
     SECTION("keys of a batch", batch_rows),
+    SECTION("the load of a routing", routing_rows),
 #undef SECTION
 };
 #define NUM_SECTIONS (sizeof sections / sizeof *sections)
 
 /* The tables of keys, in the order of their sections. */
-#define NUM_TABLES 5
+#define NUM_TABLES 6
 
-static const char *const table_sections[NUM_TABLES] = {"keys of the configuration",
-                                                       "keys of an experiment", "keys of a model",
-                                                       "keys of hardware", "keys of dbo.fixed"};
+static const char *const table_sections[NUM_TABLES] = {
+    "keys of the configuration", "keys of an experiment", "keys of a model",
+    "keys of hardware",          "keys of dbo.fixed",     "keys of a routing"};
 
 static dbo_settings table_at(int table)
 {
@@ -108,6 +109,7 @@ static dbo_settings table_at(int table)
     case 2: return dbo_model_settings();
     case 3: return dbo_hardware_settings();
     case 4: return dbo_fixed_settings();
+    case 5: return dbo_routing_settings();
     default: config.fields = dbo_config_fields(&config.num_fields); return config;
     }
 }

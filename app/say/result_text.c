@@ -111,7 +111,7 @@ typedef struct row {
 } row;
 
 typedef struct table {
-    row rows[1 DBO_METRIC_MAP(ONE_ROW)]; /* and the speed-up */
+    row rows[2 DBO_METRIC_MAP(ONE_ROW)]; /* and rows of the busiest, and the speed-up */
     uint32_t num_rows, num_sides;
 } table;
 

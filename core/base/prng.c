@@ -57,3 +57,11 @@ double dbo_prng_unit(dbo_prng *prng)
 {
     return (double)(dbo_prng_next(prng) >> 11) * 0x1.0p-53;
 }
+
+double dbo_prng_normal(dbo_prng *prng)
+{
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += dbo_prng_unit(prng);
+    return sum;
+}

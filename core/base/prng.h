@@ -30,4 +30,7 @@ uint64_t dbo_prng_below(dbo_prng *prng, uint64_t bound);
 /* Uniform in [0, 1): a multiple of 2^-53, exact on every machine. */
 double dbo_prng_unit(dbo_prng *prng);
 
+/* Normal of mean 0 and variance 1, as a sum of 12 uniform ones: none lies beyond 6. */
+double dbo_prng_normal(dbo_prng *prng);
+
 #endif

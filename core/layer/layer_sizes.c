@@ -1,6 +1,8 @@
 /* layer_sizes.c: shapes to bytes. One function a part of the layer; each line is one tensor. */
 #include "core/layer/layer_sizes.h"
 
+#include "core/base/real.h"
+
 #include <string.h>
 
 static const char *const role_names[DBO_BUFFER_ROLES] = {[DBO_BUFFER_NONE] = "?",
@@ -22,15 +24,9 @@ typedef struct size_build {
     double act;                    /* bytes of an activation value */
 } size_build;
 
-static double whole(double x)
-{
-    uint64_t floor = (uint64_t)x;
-    return (double)floor < x ? (double)(floor + 1) : (double)floor;
-}
-
 static void set(const size_build *b, dbo_buffer_role role, double rows, double bytes_each)
 {
-    b->bytes[role] = (uint64_t)whole(rows * bytes_each);
+    b->bytes[role] = (uint64_t)dbo_ceil(rows * bytes_each);
 }
 
 static double scale_bytes(const size_build *b)
@@ -111,8 +107,9 @@ void dbo_layer_sizes_compute(const dbo_model_spec *model, const dbo_layer_rows *
         .rows = rows,
         .bytes = out->bytes,
         .tokens = rows->tokens,
-        .sent = whole(rows->tokens / rows->tp_size),
-        .received = rows->low_latency ? capacity * rows->num_experts : whole(rows->routed_tokens),
+        .sent = dbo_ceil(rows->tokens / rows->tp_size),
+        .received =
+            rows->low_latency ? capacity * rows->num_experts : dbo_ceil(rows->routed_tokens),
         .act = act,
     };
     set(&b, DBO_BUFFER_RESIDUAL, b.tokens, hidden * act);

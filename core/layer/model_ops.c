@@ -6,6 +6,7 @@
  */
 #include "core/layer/model_ops.h"
 
+#include "core/base/real.h"
 #include "core/memory/allocator.h"
 
 #include <string.h>
@@ -31,6 +32,7 @@ typedef struct layer_build {
     double heads;                      /* of this TP rank */
     double act;                        /* bytes of an activation value */
     uint32_t num_experts;              /* routed, with their redundant copies */
+    dbo_rank_traffic traffic;          /* where there is a routing */
     double routed_rows, routed_tokens; /* that come here */
 } layer_build;
 
@@ -279,6 +281,8 @@ static void add_grouped(layer_build *b, double experts, double rows, double n, d
 /* Rows that reach this rank: (token, expert) pairs of the whole group, an EP-th of them. */
 static double routed_rows(const layer_build *b, uint64_t group_tokens)
 {
+    if (b->shape->routing)
+        return dbo_ceil(b->traffic.rows);
     return (double)ceil_div(group_tokens * b->model->topk, b->shape->ep_size);
 }
 
@@ -287,6 +291,8 @@ static double routed_rows(const layer_build *b, uint64_t group_tokens)
 static double routed_tokens(const layer_build *b, uint64_t group_tokens)
 {
     double experts = b->num_experts, local = experts / b->shape->ep_size, miss = 1;
+    if (b->shape->routing)
+        return b->traffic.tokens;
     for (uint32_t i = 0; i < b->model->topk; i++)
         miss *= experts - i > local ? 1 - local / (experts - i) : 0;
     return (double)group_tokens * (1 - miss);
@@ -301,8 +307,9 @@ static void routed_experts(layer_build *b, uint64_t group_tokens)
     double hidden = model->hidden, inter = dbo_expert_width(model, b->shape->expert_tp);
     double rows = routed_rows(b, group_tokens), tokens = routed_tokens(b, group_tokens);
     double value = dbo_dtype_bytes(model->weight_dtype);
-    double expected =
-        dbo_touched_experts(b->num_experts, model->topk, b->shape->ep_size, group_tokens);
+    double expected = b->shape->routing ? b->traffic.touched
+                                        : dbo_touched_experts(b->num_experts, model->topk,
+                                                              b->shape->ep_size, group_tokens);
     uint64_t touched = (uint64_t)(expected + 0.5);
     if (rows < 1)
         return;
@@ -356,7 +363,10 @@ static void transfers(layer_build *b, uint64_t group_tokens)
                          .topk = model->topk,
                          .topk_groups = model->topk_groups,
                          .num_groups = model->num_groups,
-                         .num_experts = b->num_experts};
+                         .num_experts = b->num_experts,
+                         .has_rows = shape->routing != NULL,
+                         .sent = b->traffic.sent,
+                         .received = b->traffic.received};
     b->costs->dispatch = b->costs->combine = cost;
     uint32_t hidden = shape->low_latency ? dbo_ll_hidden(model->hidden) : 0;
     if (hidden == 0) /* HT, or wider than any kernel, which an experiment refuses */
@@ -425,9 +435,23 @@ static void experts_here(layer_build *b)
     b->routed_tokens = (double)group;
 }
 
+/* Of the rank's GPUs the others wait for the one that gets the most. */
+static void find_traffic(layer_build *b)
+{
+    dbo_routing_tokens tokens = b->shape->dispatch;
+    for (uint32_t gpu = 0; gpu < b->shape->tp_size; gpu++, tokens.rank++) {
+        dbo_rank_traffic traffic;
+        dbo_routing_of_rank(b->shape->routing, &tokens, &traffic);
+        if (gpu == 0 || traffic.rows > b->traffic.rows)
+            b->traffic = traffic;
+    }
+}
+
 static void experts(layer_build *b)
 {
     const dbo_layer_shape *shape = b->shape;
+    if (shape->routing)
+        find_traffic(b);
     uint64_t group = shape->group_tokens;
     if (group == 0)
         group = (uint64_t)shape->tokens * (shape->ep_size / shape->tp_size);
@@ -459,7 +483,7 @@ static dbo_status check_shape(const dbo_model_spec *model, const dbo_layer_shape
 {
     if (shape->ep_size == 0 || shape->tp_size == 0)
         return dbo_fail(err, DBO_INVALID, NULL, "EP size and TP size must be at least 1");
-    if ((model->num_experts + shape->redundant_experts) % shape->ep_size != 0)
+    if (!shape->routing && (model->num_experts + shape->redundant_experts) % shape->ep_size != 0)
         return dbo_fail(err, DBO_INVALID,
                         "Choose an EP size that divides the experts, or add redundant ones.",
                         "EP size %u does not divide the %u experts and %u copies of %s",

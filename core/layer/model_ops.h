@@ -1,7 +1,7 @@
 /* model_ops.h: what the operations of one decoder layer cost, for the tokens of one ubatch.
  *
  * Pure arithmetic from a model's shapes: FLOPs, bytes of device memory, output tiles. No time and
- * no machine appear here. Routing is uniform: every expert is as likely as any other.
+ * no machine appear here. Every expert is as likely as any other, unless the shape has a routing.
  *
  * Units: FLOPs count a multiply-add as 2 and include the padding of rows to whole tiles, because
  * the hardware computes it; with rows that fill their tiles they are the model's FLOPs exactly.
@@ -26,6 +26,7 @@
 #include "core/base/status.h"
 #include "core/layer/layer_sizes.h"
 #include "core/layer/model_spec.h"
+#include "core/layer/routing.h"
 #include "core/seam/op.h"
 
 #include <stdbool.h>
@@ -52,7 +53,8 @@ typedef struct dbo_request_shape {
 /* The tokens of one ubatch of one rank, and how the model is spread. */
 typedef struct dbo_layer_shape {
     uint32_t ep_size, tp_size;  /* both at least 1 */
-    uint32_t redundant_experts; /* copies of busy experts; with them EP divides the experts */
+    uint32_t redundant_experts; /* copies of experts; with them EP divides the experts, unless there
+                                 * is a routing */
     bool low_latency;           /* LL all-to-all; false: HT */
     uint32_t ll_capacity;       /* LL: tokens of each rank that buffers hold; 0: layer_sizes.h's */
     bool no_all_to_all;         /* experts work on the tokens that are here, or gathered: */
@@ -67,6 +69,9 @@ typedef struct dbo_layer_shape {
                                  * 0: 1 */
     uint32_t num_requests;      /* of `requests`; the real ones, query lengths sum up to `tokens` */
     const dbo_request_shape *requests;
+    const dbo_routing *routing;  /* of the layer's experts; NULL: uniform. Borrowed; with it: */
+    dbo_routing_tokens dispatch; /* `rank` is the first of the tp_size GPUs, of which the one that
+                                  * gets the most rows counts */
 } dbo_layer_shape;
 
 /* Costs by kind. `kernels` is the number of launches the host pays for; 0: the layer has no such
@@ -105,11 +110,18 @@ double dbo_kv_bytes_per_token(const dbo_model_spec *model);
 /* Inner values of an expert on one of the expert_tp GPUs (0: 1) that share it. */
 double dbo_expert_width(const dbo_model_spec *model, uint32_t expert_tp);
 
-/* Weights of one layer on one rank, in bytes: attention, router, routed experts (num_experts /
- * EP, each cut over expert_tp GPUs), shared experts; with `dense` attention and the dense MLP
- * instead. */
-double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
-                              uint32_t expert_tp, bool dense);
+/* How a layer's weights are spread. */
+typedef struct dbo_weight_spread {
+    uint32_t ep_size, tp_size;  /* both at least 1 */
+    uint32_t redundant_experts; /* copies */
+    uint32_t expert_tp;         /* GPUs that share each expert; 0: 1 */
+} dbo_weight_spread;
+
+/* Weights of one layer on the rank with the most of them, in bytes: attention, router, an EP-th of
+ * the routed experts and their copies, each cut over expert_tp GPUs, shared experts; with `dense`
+ * attention and the dense MLP instead. */
+double dbo_layer_weight_bytes(const dbo_model_spec *model, const dbo_weight_spread *spread,
+                              bool dense);
 
 /* Expected number of a rank's experts that at least one of `group_tokens` tokens is routed to:
  * (E/EP) * (1 - (1 - topk/E)^group_tokens), E the experts with their redundant copies. */

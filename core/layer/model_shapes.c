@@ -1,18 +1,7 @@
 /* model_shapes.c: what follows from a model's shapes whatever the tokens: rows, weights, experts
  * (model_ops.h). */
+#include "core/base/real.h"
 #include "core/layer/model_ops.h"
-
-/* x to a whole power by squaring: the same bits everywhere. */
-static double power(double x, uint64_t exponent)
-{
-    double result = 1.0;
-    for (; exponent != 0; exponent >>= 1) {
-        if (exponent & 1)
-            result *= x;
-        x *= x;
-    }
-    return result;
-}
 
 uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype)
 {
@@ -76,17 +65,19 @@ double dbo_expert_width(const dbo_model_spec *model, uint32_t expert_tp)
     return (model->moe_inter + gpus - 1) / gpus;
 }
 
-double dbo_layer_weight_bytes(const dbo_model_spec *model, uint32_t ep_size, uint32_t tp_size,
-                              uint32_t expert_tp, bool dense)
+double dbo_layer_weight_bytes(const dbo_model_spec *model, const dbo_weight_spread *spread,
+                              bool dense)
 {
     double hidden = model->hidden, value = dbo_dtype_bytes(model->weight_dtype);
-    double bytes = attention_weights(model, tp_size) * value;
+    double bytes = attention_weights(model, spread->tp_size) * value;
     if (dense)
-        return bytes + 3.0 * hidden * model->dense_inter / tp_size * value;
+        return bytes + 3.0 * hidden * model->dense_inter / spread->tp_size * value;
     double of_width = 3.0 * hidden * value; /* of an expert, for each of its inner values */
     bytes += hidden * model->num_experts * dbo_dtype_bytes(DBO_BF16);
-    bytes += of_width * dbo_expert_width(model, expert_tp) * (model->num_experts / ep_size);
-    return bytes + of_width * model->moe_inter * model->num_shared / tp_size;
+    uint32_t slots = model->num_experts + spread->redundant_experts;
+    uint32_t own = (slots + spread->ep_size - 1) / spread->ep_size;
+    bytes += of_width * dbo_expert_width(model, spread->expert_tp) * own;
+    return bytes + of_width * model->moe_inter * model->num_shared / spread->tp_size;
 }
 
 double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size,
@@ -94,7 +85,7 @@ double dbo_touched_experts(uint32_t num_experts, uint32_t topk, uint32_t ep_size
 {
     double local = (double)num_experts / ep_size;
     double miss = 1.0 - (double)topk / num_experts;
-    return local * (1.0 - power(miss, group_tokens));
+    return local * (1.0 - dbo_power(miss, group_tokens));
 }
 
 bool dbo_layer_windowed(const dbo_model_spec *model, uint32_t layer)

@@ -169,6 +169,12 @@ typedef struct dbo_op_cost {
 /* Counts, kinds and types in range, work finite and not negative. DBO_INVALID. */
 dbo_status dbo_op_cost_check(const dbo_op_cost *cost, dbo_error *err);
 
+/* Rows that cross a rank's ports one way in a dispatch; a combine's go back the same way. */
+typedef struct dbo_a2a_rows {
+    double nvlink, nic;
+    double all; /* LL: with those that stay on the rank */
+} dbo_a2a_rows;
+
 /* What an all-to-all moves, per rank. Rows are tokens after routing. */
 typedef struct dbo_a2a_cost {
     int64_t fixed_ns;         /* >= 0: the transfer takes exactly this (LL: the flight) */
@@ -179,6 +185,8 @@ typedef struct dbo_a2a_cost {
     uint32_t num_experts;     /* routed, all ranks together */
     uint32_t bytes_per_token; /* payload of one copy of one token, scales included */
     double mean_tokens;       /* of all ranks of the transfer, a rank; 0: all have `tokens` */
+    bool has_rows;            /* the rows are known, else each expert is as likely as any other: */
+    dbo_a2a_rows sent, received; /* of the dispatch, whatever the direction */
 } dbo_a2a_cost;
 
 /* ---- buffers: visited only when checking or in numeric mode ---- */

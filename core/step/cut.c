@@ -4,19 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Real tokens of the group in ubatch i: each rank's own part of the padded range. */
-static uint64_t group_tokens(const dbo_cut_step *step, uint32_t ubatch)
+/* Real tokens of a rank in ubatch i: its own part of the padded range. */
+static uint32_t tokens_of(const dbo_cut_step *step, uint32_t ubatch, uint32_t rank)
 {
     int32_t padded = step->num_tokens_padded, n = (int32_t)step->num_ubatches, i = (int32_t)ubatch;
-    int32_t start = dbo_slice_begin(padded, n, i);
+    int32_t start = dbo_slice_begin(padded, n, i), end = step->tokens_across[rank];
     /* Other ranks may have more tokens than this one is padded to. */
     int32_t stop = i + 1 < n ? dbo_slice_begin(padded, n, i + 1) : INT32_MAX;
+    end = end < stop ? end : stop;
+    return end > start ? (uint32_t)(end - start) : 0;
+}
+
+static uint64_t group_tokens(const dbo_cut_step *step, uint32_t ubatch)
+{
     uint64_t sum = 0;
-    for (uint32_t r = 0; r < step->num_ranks; r++) {
-        int32_t end = step->tokens_across[r] < stop ? step->tokens_across[r] : stop;
-        sum += end > start ? (uint64_t)(end - start) : 0;
-    }
+    for (uint32_t r = 0; r < step->num_ranks; r++)
+        sum += tokens_of(step, ubatch, r);
     return sum;
+}
+
+/* Whose tokens share the ports of this rank's first GPU: those of its node, and those of the GPUs
+ * in the same place of other nodes. A rank's GPUs dispatch an equal part of its tokens each. */
+static dbo_routing_tokens tokens_around(const dbo_cut_step *step, uint32_t ubatch)
+{
+    uint32_t tp = step->tp_size, per_node = step->gpus_per_domain, gpu = step->rank * tp;
+    dbo_routing_tokens sums = {.rank = gpu, .ubatch = ubatch};
+    if (per_node == 0)
+        return sums;
+    for (uint32_t r = 0; r < step->num_ranks; r++) {
+        double tokens = tokens_of(step, ubatch, r), each = tokens / tp;
+        sums.all += tokens;
+        if (r == step->rank)
+            sums.own = each;
+        if (r * tp / per_node == gpu / per_node)
+            sums.node += tokens;
+        else if (r * tp % per_node == gpu % per_node)
+            sums.rail += each;
+    }
+    return sums;
 }
 
 dbo_status dbo_cut_make(dbo_cut *cut, const dbo_cut_step *step, dbo_error *err)
@@ -53,6 +78,7 @@ dbo_status dbo_cut_make(dbo_cut *cut, const dbo_cut_step *step, dbo_error *err)
         cut->metadata[i].seq_lens = cut->metadata[i].query_start_loc + rows;
         dbo_ubatch_metadata_split(&batch, (int32_t)i, &cut->metadata[i]);
         cut->group_tokens[i] = group_tokens(step, i);
+        cut->dispatch[i] = tokens_around(step, i);
     }
     return DBO_OK;
 }

@@ -16,6 +16,7 @@
 #include "core/decide/batch.h"
 #include "core/decide/slice.h"
 #include "core/decide/vote.h"
+#include "core/layer/routing.h"
 #include "core/seam/op.h"
 
 typedef struct dbo_cut {
@@ -25,6 +26,7 @@ typedef struct dbo_cut {
     dbo_ubatch_slice slices[DBO_MAX_UBATCHES], slices_padded[DBO_MAX_UBATCHES];
     dbo_ubatch_metadata metadata[DBO_MAX_UBATCHES]; /* arrays are this cut's */
     uint64_t group_tokens[DBO_MAX_UBATCHES];        /* real tokens on all ranks */
+    dbo_routing_tokens dispatch[DBO_MAX_UBATCHES];  /* a GPU of this rank's, the first of them */
     int32_t *seq_lens;                              /* (num_reqs) of the batch, after the cut */
     int32_t *storage;
 } dbo_cut;
@@ -35,8 +37,9 @@ typedef struct dbo_cut_step {
     int32_t num_reqs, num_reqs_padded;
     int32_t num_tokens_padded;
     uint32_t num_ubatches; /* >= 1 */
-    uint32_t num_ranks;
-    const int32_t *tokens_across; /* (num_ranks) real tokens of each */
+    uint32_t rank, num_ranks;
+    const int32_t *tokens_across;      /* (num_ranks) real tokens of each */
+    uint32_t tp_size, gpus_per_domain; /* where GPUs are; 0: nobody asks */
 } dbo_cut_step;
 
 dbo_status dbo_cut_make(dbo_cut *cut, const dbo_cut_step *step, dbo_error *err);

@@ -105,7 +105,7 @@ static dbo_status set_op(dbo_program *program, dbo_program_op *op, const dbo_uba
 dbo_status dbo_kv_accesses_set(dbo_plan *plan, const dbo_cut *cut, const dbo_request *requests,
                                uint32_t block_size, dbo_error *err)
 {
-    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+    for (uint32_t k = 0; k < plan->num_kinds; k++)
         for (uint32_t i = 0; i < plan->layers[k].num_ops; i++) {
             dbo_program_op *op = &plan->layers[k].ops[i];
             uint32_t kind = dbo_op_id_kind(op->id_bits);

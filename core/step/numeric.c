@@ -167,7 +167,7 @@ static dbo_status attach(const dbo_numeric *n, dbo_plan *plan, dbo_error *err)
     bool low_latency = n->runner->setup.caps.has_hook;
     DBO_TRY(dbo_ref_attach(&n->context, low_latency, &plan->embed, err));
     DBO_TRY(dbo_ref_attach(&n->context, low_latency, &plan->head, err));
-    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+    for (uint32_t k = 0; k < plan->num_kinds; k++)
         DBO_TRY(dbo_ref_attach(&n->context, low_latency, &plan->layers[k], err));
     return DBO_OK;
 }

@@ -57,8 +57,16 @@ typedef struct plan_inputs {
     dbo_layer_costs *costs; /* (num_ubatches); large, so never on a fiber's stack */
 } plan_inputs;
 
+/* Layers with experts take the routings in turn. */
+static uint32_t routing_of(const dbo_deployment *d, uint32_t layer)
+{
+    return d->num_routings > 0 && layer >= d->model->first_k_dense
+               ? (layer - d->model->first_k_dense) % d->num_routings
+               : 0;
+}
+
 /* How the model is spread. Experts that are cut over all GPUs work on all ranks' tokens. */
-static dbo_layer_shape model_shape(const plan_inputs *in)
+static dbo_layer_shape model_shape(const plan_inputs *in, uint32_t layer)
 {
     const dbo_deployment *d = in->deployment;
     const dbo_config *config = d->config;
@@ -69,8 +77,13 @@ static dbo_layer_shape model_shape(const plan_inputs *in)
         .ll_capacity = d->ll_capacity,
         .no_all_to_all = d->no_all_to_all,
         .expert_tp = d->expert_tp,
+        .layer = layer,
         .decode_query_len = dbo_config_decode_query_len(config),
     };
+    if (d->num_routings > 0 && d->model) {
+        shape.routing = d->routings[routing_of(d, layer)];
+        shape.redundant_experts = d->redundant_experts;
+    }
     if (d->no_all_to_all && d->expert_tp > 1)
         shape.gathered_ranks = config->data_parallel_size;
     return shape;
@@ -83,13 +96,13 @@ static dbo_status ubatch_costs(plan_inputs *in, uint32_t i, uint32_t layer, dbo_
     dbo_layer_costs *out = &in->costs[i];
     const dbo_ubatch_metadata *m = &cut->metadata[i];
     dbo_status status = DBO_OK;
-    dbo_layer_shape shape = model_shape(in);
-    shape.layer = layer;
+    dbo_layer_shape shape = model_shape(in, layer);
     shape.tokens = (uint32_t)m->num_tokens;
     shape.padded_tokens = (uint32_t)(m->tok_stop - m->tok_start);
     /* One rank that has all experts has its own tokens only. */
     bool alone = d->ep_size < 2 && shape.gathered_ranks < 2;
     shape.group_tokens = alone ? (uint64_t)m->num_tokens : cut->group_tokens[i];
+    shape.dispatch = cut->dispatch[i];
     if (d->model) {
         dbo_request_shape *shapes = malloc(((size_t)m->num_reqs + 1) * sizeof *shapes);
         DBO_TRY(dbo_need_memory(shapes, "a step's requests", err));
@@ -121,7 +134,8 @@ static uint32_t kind_of(const dbo_deployment *d, uint32_t layer)
     if (!d->model)
         return 0;
     bool dense = layer < d->model->first_k_dense;
-    return (dense ? 1u : 0u) | (dbo_layer_windowed(d->model, layer) ? 2u : 0u);
+    uint32_t kind = (dense ? 1u : 0u) | (dbo_layer_windowed(d->model, layer) ? 2u : 0u);
+    return kind + DBO_PLAN_LAYER_KINDS * routing_of(d, layer);
 }
 
 /* Split programs as the rules have them. */
@@ -138,7 +152,7 @@ static dbo_status build_layers(dbo_plan *plan, plan_inputs *in, dbo_error *err)
 {
     for (uint32_t layer = 0; layer < plan->num_layers; layer++) {
         uint32_t kind = kind_of(in->deployment, layer);
-        plan->kind_of_layer[layer] = (uint8_t)kind;
+        plan->kind_of_layer[layer] = (uint16_t)kind;
         if (plan->layers[kind].num_ubatches > 0)
             continue;
         DBO_TRY(fill_costs(in, layer, err));
@@ -158,7 +172,7 @@ static dbo_status batch_costs(const plan_inputs *in, dbo_layer_costs *out, dbo_e
 {
     const dbo_deployment *d = in->deployment;
     const dbo_cut *cut = in->cut;
-    dbo_layer_shape shape = model_shape(in);
+    dbo_layer_shape shape = model_shape(in, 0);
     shape.padded_tokens = (uint32_t)cut->num_tokens_padded;
     size_t most = 1;
     for (uint32_t i = 0; i < cut->num_ubatches; i++)
@@ -244,10 +258,14 @@ dbo_status dbo_plan_build(dbo_plan *plan, const dbo_deployment *deployment, cons
     if (!in.built_in)
         return dbo_fail(err, DBO_INVALID, "mlp_shared_overlap is the built-in schedule.",
                         "there is no schedule '%s' for this all-to-all", name);
-    plan->kind_of_layer = calloc((size_t)plan->num_layers + 1, 1);
+    plan->num_kinds =
+        DBO_PLAN_LAYER_KINDS * (deployment->num_routings ? deployment->num_routings : 1);
+    plan->layers = calloc(plan->num_kinds, sizeof *plan->layers);
+    plan->kind_of_layer = calloc((size_t)plan->num_layers + 1, sizeof *plan->kind_of_layer);
     in.costs = calloc(cut->num_ubatches, sizeof *in.costs);
-    dbo_status status = plan->kind_of_layer && in.costs ? build_layers(plan, &in, err)
-                                                        : dbo_fail_memory(err, "a step's plan");
+    bool has_memory = plan->layers && plan->kind_of_layer && in.costs;
+    dbo_status status =
+        has_memory ? build_layers(plan, &in, err) : dbo_fail_memory(err, "a step's plan");
     if (status == DBO_OK)
         status = build_ends(plan, &in, err);
     free(in.costs);
@@ -260,8 +278,9 @@ void dbo_plan_fini(dbo_plan *plan)
 {
     dbo_program_fini(&plan->embed);
     dbo_program_fini(&plan->head);
-    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+    for (uint32_t k = 0; plan->layers && k < plan->num_kinds; k++)
         dbo_program_fini(&plan->layers[k]);
+    free(plan->layers);
     free(plan->kind_of_layer);
     memset(plan, 0, sizeof *plan);
 }

@@ -119,8 +119,12 @@ static dbo_status cut(void *self, const dbo_rank_step *step, const dbo_vote_resu
         .num_reqs_padded = dbo_cut_padded_reqs(config, decided, step->num_reqs),
         .num_tokens_padded = decided->num_tokens_padded,
         .num_ubatches = decided->should_ubatch ? dbo_config_num_ubatches(config) : 1,
+        .rank = (uint32_t)step->rank->seam.group->rank(step->rank->seam.group_self),
         .num_ranks = step->group_size,
-        .tokens_across = step->matrix};
+        .tokens_across = step->matrix,
+        .tp_size = config->tensor_parallel_size,
+        .gpus_per_domain =
+            step->deployment->num_routings > 0 ? step->deployment->gpus_per_domain : 0};
     return dbo_cut_make(out, &whole, err);
 }
 

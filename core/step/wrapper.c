@@ -168,7 +168,7 @@ static dbo_status fit(dbo_wrapper *w, const dbo_plan *plan, dbo_error *err)
 {
     DBO_TRY(dbo_rank_fit(w->rank, &plan->embed, err));
     DBO_TRY(dbo_rank_fit(w->rank, &plan->head, err));
-    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+    for (uint32_t k = 0; k < plan->num_kinds; k++)
         DBO_TRY(dbo_rank_fit(w->rank, &plan->layers[k], err));
     return DBO_OK;
 }

@@ -32,6 +32,8 @@ void dbo_experiment_fini(dbo_experiment *experiment)
     experiment->num_before = 0;
     dbo_template_release(experiment->schedule);
     experiment->schedule = NULL;
+    dbo_routings_fini(&experiment->routings);
+    dbo_routing_spec_fini(&experiment->routing);
 }
 
 /* ---- what follows ---- */
@@ -173,7 +175,7 @@ static dbo_status finish_model(dbo_experiment *e, dbo_error *err)
                             "layers is %u, but %s has %u", e->layers, e->model.name,
                             e->model.layers);
     }
-    if (e->model.num_experts % e->ep_size != 0) {
+    if (e->model.num_experts % e->ep_size != 0 && e->routing.redundant_experts == 0) {
         char hint[64];
         hint_divisors(e->model.num_experts, e->ep_size, hint, sizeof hint);
         return dbo_fail_key(err, DBO_INVALID, "model", hint,
@@ -434,6 +436,29 @@ static dbo_status check_fault(const dbo_experiment *e, dbo_error *err)
                         "there is no rank %u: the ranks are 0 to %u", e->fault.rank, ranks - 1);
 }
 
+/* Fixed costs do not know who gets which rows. */
+static dbo_status finish_routing(dbo_experiment *e, dbo_error *err)
+{
+    const dbo_routing_spec *spec = &e->routing;
+    bool is_said = spec->load != DBO_LOAD_BALANCED || spec->random || spec->redundant_experts > 0;
+    if (e->has_fixed && is_said)
+        return dbo_fail_key(err, DBO_INVALID, "routing", "Leave routing out, or give a model.",
+                            "routing is given beside fixed costs, which do not depend on it");
+    if (e->has_fixed)
+        return DBO_OK;
+    const dbo_routing_group group = {.model = &e->model,
+                                     .num_layers = e->num_layers,
+                                     .ep_size = e->no_all_to_all ? 1 : e->ep_size,
+                                     .gpus_per_domain = e->gpus_per_domain,
+                                     .num_ubatches = dbo_config_num_ubatches(&e->config),
+                                     .low_latency = e->config.all2all_backend != DBO_BACKEND_HT,
+                                     .seed = e->seed};
+    dbo_status status = dbo_routings_build(&e->routings, spec, &group, err);
+    if (status != DBO_OK)
+        dbo_error_key(err, "routing");
+    return status;
+}
+
 dbo_status dbo_experiment_finish(dbo_experiment *experiment, dbo_error *err)
 {
     DBO_TRY(take_environment(experiment, err));
@@ -441,6 +466,7 @@ dbo_status dbo_experiment_finish(dbo_experiment *experiment, dbo_error *err)
     DBO_TRY(finish_model(experiment, err));
     DBO_TRY(finish_ll(experiment, err));
     DBO_TRY(dbo_config_resolve(&experiment->config, err));
+    DBO_TRY(finish_routing(experiment, err));
     DBO_TRY(check_comm_sms(experiment, err));
     DBO_TRY(check_fault(experiment, err));
     DBO_TRY(finish_schedule(experiment, err));

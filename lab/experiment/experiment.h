@@ -23,6 +23,7 @@
 #include "core/decide/config.h"
 #include "core/layer/model_spec.h"
 #include "core/program/template.h"
+#include "lab/experiment/routing_set.h"
 #include "lab/experiment/setting.h"
 #include "lab/experiment/workload.h"
 #include "lab/faults/faults.h"
@@ -78,7 +79,8 @@ typedef struct dbo_experiment {
     dbo_workload before[DBO_MAX_BEFORE]; /* batches of the steps before the measured one */
     uint32_t num_before;                 /* 0: one step, of `batch` */
     bool has_fault;
-    dbo_fault fault;        /* that the run with DBO has */
+    dbo_fault fault; /* that the run with DBO has */
+    dbo_routing_spec routing;
     dbo_template *schedule; /* of a script, held; NULL: config.schedule names a built-in one */
     bool check_memory;      /* refuse what does not fit into the GPUs (footprint.h) */
     /* Who speaks: 0 a script; each later way to say settings has a turn of its own. What is
@@ -96,7 +98,8 @@ typedef struct dbo_experiment {
     uint32_t ep_size;         /* ranks that share the experts: all GPUs, or 1 without EP */
     uint32_t expert_tp;       /* GPUs that share each expert: all without EP, or 1 */
     bool no_all_to_all;       /* of a model without EP, or on one data-parallel rank */
-    char incomplete[256];     /* fixed costs: why `schedule` is not a whole layer; "": it is one */
+    dbo_routings routings;
+    char incomplete[256]; /* fixed costs: why `schedule` is not a whole layer; "": it is one */
 } dbo_experiment;
 
 #define DBO_MAX_NODES         4096u

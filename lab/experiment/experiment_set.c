@@ -36,9 +36,9 @@ dbo_settings dbo_experiment_own_settings(void)
 dbo_settings dbo_experiment_settings(void)
 {
     static const char *const extra[] = {
-        "model",        "hardware", "nodes", "gpus_per_node",           "batch",  "costs",
-        "layers",       "seed",     "name",  "cudagraph_capture_sizes", "before", "fault",
-        "check_memory", NULL};
+        "model",  "hardware", "nodes",        "gpus_per_node", "batch",
+        "costs",  "layers",   "seed",         "name",          "cudagraph_capture_sizes",
+        "before", "fault",    "check_memory", "routing",       NULL};
     dbo_settings settings = {
         .name = "dbo.experiment", .extra = extra, .listed = "keys of the configuration"};
     settings.fields = dbo_config_fields(&settings.num_fields);
@@ -158,7 +158,12 @@ static dbo_status set_before(dbo_experiment *e, const dbo_value *value, dbo_erro
     return DBO_OK;
 }
 
-/* ---- fault, schedule, sizes ---- */
+/* ---- routing, fault, schedule, sizes ---- */
+
+static dbo_status set_routing(dbo_experiment *e, const dbo_value *value, dbo_error *err)
+{
+    return dbo_routing_spec_set(&e->routing, value, err);
+}
 
 /* "none": the run with DBO has none. */
 static dbo_status set_fault(dbo_experiment *e, const dbo_value *value, dbo_error *err)
@@ -300,13 +305,10 @@ static const struct {
     dbo_status (*set)(dbo_experiment *e, const dbo_value *value, dbo_error *err);
     bool has_keys; /* errors inside are about "batch.num_tokens" */
 } special[] = {
-    {"model", set_model, true},
-    {"hardware", set_hardware, true},
-    {"costs", set_costs, true},
-    {"batch", set_batch, true},
-    {"before", set_before, true},
-    {"fault", set_fault, false},
-    {"cudagraph_capture_sizes", set_sizes, false},
+    {"model", set_model, true},   {"hardware", set_hardware, true},
+    {"costs", set_costs, true},   {"batch", set_batch, true},
+    {"before", set_before, true}, {"routing", set_routing, true},
+    {"fault", set_fault, false},  {"cudagraph_capture_sizes", set_sizes, false},
 };
 
 static dbo_status set_flat(dbo_experiment *e, const char *key, const dbo_value *value,

@@ -20,10 +20,13 @@ static double weights(const dbo_experiment *e)
         dense = e->num_layers;
     double value = model->activation_dtype == DBO_FP32 ? 4 : 2;
     double bytes = 2.0 * model->vocab * model->hidden * value / tp;
-    bytes += dense * dbo_layer_weight_bytes(model, e->ep_size, tp, e->expert_tp, true);
+    const dbo_weight_spread spread = {.ep_size = e->ep_size,
+                                      .tp_size = tp,
+                                      .redundant_experts = e->routing.redundant_experts,
+                                      .expert_tp = e->expert_tp};
+    bytes += dense * dbo_layer_weight_bytes(model, &spread, true);
     if (dense < e->num_layers)
-        bytes += (e->num_layers - dense) *
-                 dbo_layer_weight_bytes(model, e->ep_size, tp, e->expert_tp, false);
+        bytes += (e->num_layers - dense) * dbo_layer_weight_bytes(model, &spread, false);
     return bytes;
 }
 

@@ -14,6 +14,7 @@
 #define INSTRUCTION_BYTES 160u /* spans, issues, marks; a node of a graph */
 #define BUILT_IN_UBATCH   10u  /* instructions of a layer that leave something behind */
 #define ARRIVAL_BYTES     24u
+#define PROGRAM_BYTES     (UINT64_C(14) << 10) /* of a layer with a routing of its own */
 
 static bool nobody(const void *self, uint32_t rank)
 {
@@ -31,7 +32,8 @@ static dbo_status count_classes(const dbo_experiment *experiment, uint32_t *clas
     DBO_TRY(dbo_arrivals_init(&arrivals, experiment, DBO_ARRIVAL_AS_GIVEN, err));
     dbo_status status = dbo_arrivals_fold(&arrivals, nobody, NULL, &fold, err);
     *steps = arrivals.num_steps;
-    *classes = experiment->batch.jitter_us > 0 ? arrivals.num_ranks : fold.num_classes;
+    bool is_unlike = experiment->batch.jitter_us > 0 || experiment->routings.count > 0;
+    *classes = is_unlike ? arrivals.num_ranks : fold.num_classes;
     dbo_arrivals_fini(&arrivals);
     free(fold.class_of);
     free(fold.first_rank);
@@ -58,9 +60,10 @@ dbo_status dbo_need_of(const dbo_experiment *experiment, uint64_t *bytes, dbo_er
         requests = count > requests ? count : requests;
     }
     uint64_t records = (uint64_t)steps * experiment->num_layers * layer_instructions(experiment);
-    *bytes = RUN_BYTES + steps * ranks * ARRIVAL_BYTES +
-             classes * (RANK_BYTES + ranks * PEER_BYTES + (uint64_t)requests * REQUEST_BYTES +
-                        records * INSTRUCTION_BYTES);
+    *bytes =
+        RUN_BYTES + steps * ranks * ARRIVAL_BYTES + dbo_routings_bytes(&experiment->routings) +
+        classes * (RANK_BYTES + experiment->routings.count * PROGRAM_BYTES + ranks * PEER_BYTES +
+                   (uint64_t)requests * REQUEST_BYTES + records * INSTRUCTION_BYTES);
     return DBO_OK;
 }
 

@@ -93,7 +93,7 @@ static dbo_status keep(void *self, dbo_world_rank *rank, uint32_t step, dbo_erro
 /* The experts take so many times as long. */
 static void slow_down(dbo_plan *plan, uint32_t slowness)
 {
-    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++)
+    for (uint32_t k = 0; k < plan->num_kinds; k++)
         for (uint32_t i = 0; i < plan->layers[k].num_ops; i++) {
             dbo_program_op *op = &plan->layers[k].ops[i];
             if (dbo_op_id_kind(op->id_bits) != DBO_KIND_MLP)

@@ -205,12 +205,29 @@ static dbo_quantity speedup_of(const dbo_result *result)
     return dbo_metrics_speedup(result->off, result->on ? result->on : result->off);
 }
 
+/* Of all its tokens. */
+static void visit_max_rows(sink to, const dbo_experiment *experiment)
+{
+    double tokens = 0;
+    if (experiment->routings.count == 0) {
+        put_none(to, "max_rows");
+        return;
+    }
+    for (uint32_t r = 0; r < experiment->batch.num_ranks; r++)
+        tokens += experiment->batch.ranks[r]->num_tokens;
+    const dbo_quantity ratio = {
+        .present = true,
+        .value = dbo_routings_max_rows(&experiment->routings, experiment->ep_size, tokens)};
+    put_quantity(to, "max_rows", ratio, DBO_UNIT_TIMES, "rows of the busiest GPU / mean");
+}
+
 void dbo_result_visit(const dbo_result *result, const dbo_result_sink *to)
 {
     open_group(to, NULL, DBO_GROUP_MEMBERS);
     visit_experiment(to, result->experiment);
     put_integer(to, "rank", result->rank);
     visit_metrics(to, result->on ? result->on : result->off);
+    visit_max_rows(to, result->experiment);
     put_quantity(to, "speedup", speedup_of(result), DBO_UNIT_TIMES, "speed-up");
     put_bool(to, "schedule_complete", !result->experiment->incomplete[0]);
     visit_split_cost(to, result->split_cost);

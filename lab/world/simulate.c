@@ -86,6 +86,10 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
         .ll_capacity = dbo_experiment_ll_capacity(experiment),
         .no_all_to_all = experiment->no_all_to_all && !experiment->has_fixed,
         .expert_tp = experiment->expert_tp,
+        .redundant_experts = experiment->routing.redundant_experts,
+        .gpus_per_domain = experiment->gpus_per_domain,
+        .num_routings = experiment->routings.count,
+        .routings = (const dbo_routing *const *)experiment->routings.items,
         .rocm = s->hardware.platform == DBO_PLATFORM_ROCM,
         .io = s->options->io,
         .log = s->options->log,
@@ -102,6 +106,7 @@ static bool stands_out(const void *self, uint32_t rank)
 {
     const simulation *s = self;
     return s->unfolded || s->real || s->experiment->batch.jitter_us > 0 ||
+           s->experiment->routings.count > 0 ||
            (s->options->late_ns > 0 && rank == s->options->late_rank) ||
            dbo_fault_stands_out(s->fault, rank);
 }

@@ -187,8 +187,9 @@ static void published_sizes(void **state)
         dbo_model_spec model = read_model(rows[i].name);
         double value = model.weight_dtype == DBO_FP8 ? 1 : 2;
         double dense = model.first_k_dense;
-        double bytes = dense > 0 ? dense * dbo_layer_weight_bytes(&model, 1, 1, 1, true) : 0;
-        bytes += (model.layers - dense) * dbo_layer_weight_bytes(&model, 1, 1, 1, false);
+        const dbo_weight_spread alone = {.ep_size = 1, .tp_size = 1};
+        double bytes = dense > 0 ? dense * dbo_layer_weight_bytes(&model, &alone, true) : 0;
+        bytes += (model.layers - dense) * dbo_layer_weight_bytes(&model, &alone, false);
         double parameters = bytes / value + 2.0 * model.vocab * model.hidden;
         print_message("%-18s %7.1f B parameters, published %7.1f\n", rows[i].name, parameters / 1e9,
                       rows[i].billions);

@@ -101,7 +101,7 @@ static dbo_status slow_experts(void *self, const dbo_step_view *step, dbo_plan *
     (void)self;
     (void)step;
     (void)err;
-    for (uint32_t k = 0; k < DBO_PLAN_LAYER_KINDS; k++) {
+    for (uint32_t k = 0; k < plan->num_kinds; k++) {
         dbo_program *p = &plan->layers[k];
         for (uint32_t i = 0; i < p->num_ops; i++) {
             const dbo_ref_context *context = p->ops[i].io ? p->ops[i].io->arg : NULL;

@@ -61,7 +61,7 @@ static void hold_everywhere(void **state)
     uint32_t low_latency = 0;
     for (uint64_t seed = 0; seed < EXPERIMENTS; seed++) {
         dbo_experiment e;
-        random_experiment(&e, seed, RANDOM_ANY);
+        random_experiment(&e, seed, seed % 2 ? RANDOM_ROUTED : RANDOM_ANY);
         bool ll = e.config.all2all_backend != DBO_BACKEND_HT;
         for (int with_dbo = 0; with_dbo < 2; with_dbo++) {
             dbo_simulated run;
@@ -91,7 +91,7 @@ static void more_is_never_slower(void **state)
     uint32_t compared = 0, faster = 0;
     for (uint64_t seed = 0; seed < EXPERIMENTS; seed++) {
         dbo_experiment e;
-        random_experiment(&e, seed, RANDOM_ANY);
+        random_experiment(&e, seed, seed % 2 ? RANDOM_ROUTED : RANDOM_ANY);
         const dbo_hardware usual = e.hardware;
         double before = e.has_fixed ? 0 : step_without_dbo(&e);
         for (int what = 0; what < 4 && !e.has_fixed; what++) {

@@ -388,7 +388,13 @@ static void make_plan(bench *b, dbo_plan *plan, dbo_error *err)
         ns[k] = 1000;
     for (uint32_t u = 0; u < b->count; u++)
         dbo_layer_costs_fixed(ns, 0, &costs[u]);
-    *plan = (dbo_plan){.num_ubatches = b->count, .num_layers = LAYERS, .num_tokens_padded = 64};
+    static dbo_program layer;
+    memset(&layer, 0, sizeof layer);
+    *plan = (dbo_plan){.num_ubatches = b->count,
+                       .num_layers = LAYERS,
+                       .num_tokens_padded = 64,
+                       .num_kinds = 1,
+                       .layers = &layer};
     dbo_build_options options = {.num_ubatches = b->count};
     assert_int_equal(dbo_build_ll(costs, &options, &plan->layers[0], err), DBO_OK);
     for (uint32_t i = 0; i < plan->layers[0].num_ops; i++) {
@@ -408,7 +414,7 @@ static void the_wrapper_abandons_it(bench *b, dbo_error *err)
     dbo_wrapper wrapper;
     dbo_config config;
     dbo_plan plan;
-    uint8_t kinds[LAYERS] = {0};
+    uint16_t kinds[LAYERS] = {0};
     dbo_graph_mode ran;
     char sentence[64];
     const dbo_seam *seam = &b->rank.seam;

@@ -175,7 +175,10 @@ static void make_plan(world *w)
                          .num_layers = LAYERS,
                          .num_tokens_padded = 64,
                          .has_head = true,
-                         .kind_of_layer = calloc(LAYERS, 1)};
+                         .num_kinds = DBO_PLAN_LAYER_KINDS,
+                         .layers = calloc(DBO_PLAN_LAYER_KINDS, sizeof(dbo_program)),
+                         .kind_of_layer = calloc(LAYERS, sizeof(uint16_t))};
+    assert_non_null(w->plan.layers);
     assert_non_null(w->plan.kind_of_layer);
     assert_int_equal(w->scene->build(w->costs, &options, &w->plan.layers[0], NULL), DBO_OK);
     assert_int_equal(dbo_build_dense(w->costs, &options, &w->plan.layers[1], NULL), DBO_OK);

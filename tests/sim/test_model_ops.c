@@ -56,11 +56,16 @@ static void weights_of_deepseek_v3(void **state)
 {
     (void)state;
     dbo_model_spec model = deepseek_v3();
-    assert_int_equal(dbo_layer_weight_bytes(&model, 128, 1, 1, false),
+    dbo_weight_spread spread = {.ep_size = 128, .tp_size = 1};
+    assert_int_equal(dbo_layer_weight_bytes(&model, &spread, false),
                      187105280 + 3670016 + (2 + 1) * 44040192);
-    assert_int_equal(dbo_layer_weight_bytes(&model, 32, 1, 1, false),
+    assert_int_equal(dbo_layer_weight_bytes(&model, &spread, true), 187105280 + 3 * 7168 * 18432);
+    spread.redundant_experts = 1; /* somebody has one more */
+    assert_int_equal(dbo_layer_weight_bytes(&model, &spread, false),
+                     187105280 + 3670016 + (3 + 1) * 44040192);
+    spread = (dbo_weight_spread){.ep_size = 32, .tp_size = 1};
+    assert_int_equal(dbo_layer_weight_bytes(&model, &spread, false),
                      187105280 + 3670016 + (8 + 1) * 44040192);
-    assert_int_equal(dbo_layer_weight_bytes(&model, 128, 1, 1, true), 187105280 + 3 * 7168 * 18432);
     assert_int_equal(dbo_kv_bytes_per_token(&model), 1152);
 }
 

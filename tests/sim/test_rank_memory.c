@@ -220,7 +220,8 @@ typedef struct forwards {
     uint32_t num_sizes, steps; /* sizes of graphs, by turns */
     dbo_graph_mode mode;
     dbo_plan plans[2];
-    uint8_t kinds[LAYERS];
+    dbo_program layers[2];
+    uint16_t kinds[LAYERS];
     dbo_wrapper wrapper;
     dbo_memory_use use[8];
     uint64_t grown_bytes[2]; /* by graph */
@@ -239,6 +240,8 @@ static void make_plan(forwards *f, uint32_t which, uint32_t tokens)
                        .num_layers = LAYERS,
                        .num_tokens_padded = (int32_t)tokens * 2,
                        .has_head = true,
+                       .num_kinds = 1,
+                       .layers = &f->layers[which],
                        .kind_of_layer = f->kinds};
     for (uint32_t u = 0; u < UBATCHES; u++)
         layer(f->low_latency, tokens, &costs[u]);
@@ -302,7 +305,7 @@ static void unmake(forwards *f)
     for (uint32_t i = 0; i < 2; i++) {
         dbo_program_fini(&f->plans[i].embed);
         dbo_program_fini(&f->plans[i].head);
-        dbo_program_fini(&f->plans[i].layers[0]);
+        dbo_program_fini(&f->layers[i]);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/prng.h"
 
+#include <stdbool.h>
 /* Uniform in [low, high], both included; low <= high. */
 static inline int64_t prng_range(dbo_prng *prng, int64_t low, int64_t high)
 {
@@ -23,6 +24,19 @@ static inline void prng_shuffle(dbo_prng *prng, uint32_t *items, uint32_t count)
         items[left - 1] = items[chosen];
         items[chosen] = last;
     }
+}
+
+static inline uint32_t random_of(dbo_prng *prng, const uint32_t *choices, uint32_t count)
+{
+    return choices[dbo_prng_below(prng, count)];
+}
+#define RANDOM_OF(prng, ...)                           \
+    random_of((prng), (const uint32_t[]){__VA_ARGS__}, \
+              (uint32_t)(sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)))
+
+static inline bool random_one_in(dbo_prng *prng, uint32_t n)
+{
+    return dbo_prng_below(prng, n) == 0;
 }
 
 #endif

@@ -29,23 +29,12 @@
 
 typedef enum random_form {
     RANDOM_ANY,
+    /* The same, and experts are not alike. */
+    RANDOM_ROUTED,
     /* A model whose rows fill their tiles, split or not: every ubatch has a multiple of 128 tokens
      * and every expert one of rows; all ranks alike, no request is cut, no window. */
     RANDOM_ALIGNED
 } random_form;
-
-static inline uint32_t random_of(dbo_prng *prng, const uint32_t *choices, uint32_t count)
-{
-    return choices[dbo_prng_below(prng, count)];
-}
-#define RANDOM_OF(prng, ...)                           \
-    random_of((prng), (const uint32_t[]){__VA_ARGS__}, \
-              (uint32_t)(sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)))
-
-static inline bool random_one_in(dbo_prng *prng, uint32_t n)
-{
-    return dbo_prng_below(prng, n) == 0;
-}
 
 static inline void random_model(dbo_prng *prng, dbo_model_spec *model, bool windows)
 {
@@ -206,6 +195,19 @@ static inline void random_aligned(dbo_prng *prng, dbo_experiment *e, uint32_t nu
     put_number(&e->batch.prompt_len, 0, 128);
 }
 
+/* Drawn by itself, so that the rest is as without it. */
+static inline void random_routing(dbo_experiment *e, uint64_t seed)
+{
+    dbo_prng prng;
+    dbo_prng_init(&prng, seed, 12);
+    e->routing = (dbo_routing_spec){.load = (dbo_load_kind)dbo_prng_below(&prng, DBO_LOAD_COUNTED),
+                                    .exponent = dbo_prng_unit(&prng) * 1.2,
+                                    .sigma = dbo_prng_unit(&prng),
+                                    .random = random_one_in(&prng, 2),
+                                    .placement = (dbo_placement_kind)dbo_prng_below(&prng, 2),
+                                    .redundant_experts = (uint32_t)dbo_prng_below(&prng, 9)};
+}
+
 static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_form form)
 {
     dbo_prng prng;
@@ -217,19 +219,21 @@ static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_fo
     e->seed = (uint32_t)seed;
     e->nodes = RANDOM_OF(&prng, 1, 1, 2);
     e->gpus_per_node = RANDOM_OF(&prng, 1, 2, 4);
-    e->has_fixed = form == RANDOM_ANY && random_one_in(&prng, 4);
+    e->has_fixed = form != RANDOM_ALIGNED && random_one_in(&prng, 4);
     e->has_model = e->has_hardware = !e->has_fixed;
-    random_model(&prng, &e->model, form == RANDOM_ANY);
+    random_model(&prng, &e->model, form != RANDOM_ALIGNED);
     random_hardware(&prng, &e->hardware);
     if (e->hardware.gpus_per_domain < e->gpus_per_node)
         e->hardware.gpus_per_domain = e->gpus_per_node;
     random_fixed(&prng, &e->fixed);
     random_config(&prng, &e->config);
-    bool two = form == RANDOM_ANY && e->gpus_per_node % 2 == 0 && random_one_in(&prng, 4);
+    bool two = form != RANDOM_ALIGNED && e->gpus_per_node % 2 == 0 && random_one_in(&prng, 4);
     e->config.tensor_parallel_size = two ? 2 : 1;
     if (e->has_fixed)
         e->layers = e->model.layers;
     uint32_t num_ranks = e->nodes * e->gpus_per_node / e->config.tensor_parallel_size;
+    if (form == RANDOM_ROUTED && e->has_model)
+        random_routing(e, seed);
     if (form == RANDOM_ALIGNED)
         random_aligned(&prng, e, num_ranks);
     else
