@@ -198,9 +198,9 @@ void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
     bool one_node = l.nodes < 2;
     token_flow tokens = tokens_of(cost, direction);
     double sent = tokens.out * cost->bytes_per_token, received = tokens.in * cost->bytes_per_token;
-    double nodes = one_node ? 1 : dbo_expected_blocks(cost, (uint32_t)l.nodes, (uint32_t)l.nodes);
     double ranks = dbo_expected_blocks(cost, (uint32_t)l.ranks, (uint32_t)l.nodes);
-    double crossing = one_node ? 0 : nodes * (l.nodes - 1) / l.nodes;
+    double nodes = dbo_expected_blocks(cost, (uint32_t)l.nodes, (uint32_t)l.nodes);
+    double crossing = nodes * (l.nodes - 1) / l.nodes; /* on one node 0 */
     /* What crosses nodes is handed on over NVLink by the GPU that it comes to, the other's rows. */
     double own = ranks / l.nodes, handed = ranks - own;
     bool dispatches = direction == DBO_A2A_DISPATCH;

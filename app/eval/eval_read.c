@@ -32,7 +32,7 @@ dbo_status dbo_eval_tristate(const dbo_json_value *object, const char *key, dbo_
 
 dbo_status dbo_eval_alloc(dbo_eval_case *c, int64_t count, int32_t **out, dbo_error *err)
 {
-    *out = DBO_ARENA_ARRAY(c->arena, int32_t, count > 0 ? (size_t)count : 1);
+    *out = DBO_ARENA_ARRAY(c->arena, int32_t, (size_t)count);
     return *out != NULL ? DBO_OK : dbo_fail_memory(err, "the arrays of a case");
 }
 

@@ -169,7 +169,7 @@ static dbo_status turn(play *p, uint32_t ubatch, dbo_error *err)
             own->layer++;
             continue;
         }
-        own->line = p->t->lines[ubatch] ? p->t->lines[ubatch][own->at] : 0;
+        own->line = p->t->lines[ubatch][own->at];
         const dbo_instr *instr = &program->instrs[ubatch][own->at++];
         DBO_TRY(step(p, ubatch, instr, err));
         if (instr->code == DBO_CODE_YIELD)
@@ -250,7 +250,7 @@ static dbo_status check_events(play *p, dbo_error *err)
                          (instr->code == DBO_CODE_HOST_WAIT && instr->wait_event);
             if (!waits || recorded[instr->index])
                 continue;
-            p->parts[u].line = p->t->lines[u] ? p->t->lines[u][i] : 0;
+            p->parts[u].line = p->t->lines[u][i];
             status = refuse(p, u, "Record it: u.record(event).", err,
                             "waits for an event that nobody records");
         }

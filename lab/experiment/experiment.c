@@ -244,7 +244,7 @@ static dbo_status check_op_sms(const dbo_experiment *e, dbo_error *err)
                 continue;
             snprintf(sentence, sizeof sentence, "an op asks for %u SMs, the GPU has %u", asked,
                      sms);
-            return dbo_template_refuse(t, u, t->lines[u] ? t->lines[u][i] : 0, NULL, sentence, err);
+            return dbo_template_refuse(t, u, t->lines[u][i], NULL, sentence, err);
         }
     }
     return DBO_OK;

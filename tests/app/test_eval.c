@@ -253,6 +253,32 @@ static void lists_of_requests_have_bounds(void **state)
     }
 }
 
+/* The threshold of a veto may be 0, and not less. */
+static void a_threshold_may_be_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *sentence;
+    } cases[] = {{"0", NULL},
+                 {"-1", "reorder_batch_threshold: must be from 0 to 2147483647, not -1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        dbo_json *answer = NULL;
+        snprintf(text, sizeof text,
+                 "{\"cases\": [{\"use_ubatching\": true, \"reorder_batch_threshold\": %s,"
+                 " \"num_reqs\": 0, \"groups\": [], \"num_computed_tokens\": [],"
+                 " \"num_scheduled_tokens\": []}]}",
+                 cases[i].text);
+        assert_int_equal(eval_text("veto", text, strlen(text), &answer, NULL), DBO_OK);
+        const json_t *result = json_array_get(json_object_get(dbo_json_tree(answer), "results"), 0);
+        const char *sentence = json_string_value(json_object_get(result, "error"));
+        if (!cases[i].sentence != !sentence ||
+            (sentence && strcmp(sentence, cases[i].sentence) != 0))
+            fail_msg("%s: %s", cases[i].text, sentence);
+        dbo_json_destroy(answer);
+    }
+}
+
 /* Random damage must end in an error or in some answer, never in a crash. */
 static void noise_never_crashes(void **state)
 {
@@ -351,6 +377,7 @@ int main(void)
         cmocka_unit_test(unknown_keys_are_refused),
         cmocka_unit_test(unknown_keys_inside_a_case_are_refused),
         cmocka_unit_test(lists_of_requests_have_bounds),
+        cmocka_unit_test(a_threshold_may_be_zero),
         cmocka_unit_test(noise_never_crashes),
         cmocka_unit_test(exit_codes_tell_the_kind_of_failure),
     };

@@ -135,6 +135,49 @@ static void cuts(void **state)
     simulated_fini(&s);
 }
 
+/* Of a long array the first six and the last two numbers are shown; of ranks alike six stretches.
+ */
+static void long_cuts_are_shortened(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"layers=4", "nodes=2", "data_parallel_size=16",
+                                       "batch.prompt_len=300",
+                                       "batch.num_tokens=3000,3300,3000,3300,3000,3300,3000,3300,"
+                                       "3000,3300,3000,3000,3300,3300,3000,"
+                                       "3300"};
+    simulated s;
+    simulate(&s, "deepseek-v3-prefill.lua", sets, NUM(sets));
+    dbo_show_slices(&s.outcome, &s.text);
+    expect(&s, "ranks 0, 2, 4, 6, 8, 10-11, ...: 3000 tokens");
+    expect(&s, "ranks 1, 3, 5, 7, 9, 12-13, ...: 3300 tokens");
+    dbo_strbuf_clear(&s.text);
+    dbo_show_metadata(&s.outcome, &s.text);
+    /* the first ubatch has 1650 of 3300: five prompts and half of the sixth */
+    expect(&s, "query_start_loc [0, 300, 600, 900, 1200, 1500, 1650]  (7)");
+    simulated_fini(&s);
+
+    static const char *const more[] = {"layers=4", "nodes=2", "data_parallel_size=16",
+                                       "batch.prompt_len=300",
+                                       "batch.num_tokens=6300,6300,6300,6300,6300,6300,6300,6300,"
+                                       "6300,6300,3300,6300,6300,6300,6300,6300"};
+    simulate(&s, "deepseek-v3-prefill.lua", more, NUM(more));
+    dbo_show_slices(&s.outcome, &s.text);
+    expect(&s, "ranks 0-9, 11-15: 6300 tokens");
+    dbo_strbuf_clear(&s.text);
+    dbo_show_metadata(&s.outcome, &s.text);
+    expect(&s, "query_start_loc [0, 300, 600, 900, 1200, 1500, ..., 3000, 3150]  (12)");
+    simulated_fini(&s);
+
+    static const char *const six[] = {"layers=4", "nodes=2", "data_parallel_size=16",
+                                      "batch.num_tokens=3000,3300,3000,3300,3000,3300,3000,3300,"
+                                      "3000,3300,3000,3300,3300,3300,3300,3300"};
+    simulate(&s, "deepseek-v3-prefill.lua", six, NUM(six));
+    dbo_show_slices(&s.outcome, &s.text);
+    expect(&s, "ranks 0, 2, 4, 6, 8, 10: 3000 tokens");
+    expect(&s, "ranks 1, 3, 5, 7, 9, 11-15: 3300 tokens");
+    simulated_fini(&s);
+}
+
 static void cut_of_a_step_that_is_whole(void **state)
 {
     (void)state;
@@ -577,6 +620,7 @@ int main(void)
         cmocka_unit_test(vote_of_equal_ranks),
         cmocka_unit_test(vote_of_unequal_ranks),
         cmocka_unit_test(cuts),
+        cmocka_unit_test(long_cuts_are_shortened),
         cmocka_unit_test(cut_of_a_step_that_is_whole),
         cmocka_unit_test(graphs),
         cmocka_unit_test(listing),

@@ -288,6 +288,40 @@ static void check_counter(const written *w, const char *name, const char *unit, 
     assert_true(peak > 0);
 }
 
+/* What a counter shows, summed over time, in the first run. */
+static int64_t area_of_counter(const written *w, const char *name, const char *unit)
+{
+    int64_t pid = -1, value = 0, last_ns = 0, area = 0;
+    for (size_t i = 0; i < json_array_size(w->events); i++) {
+        event e = event_at(w, i);
+        if (e.phase != 'C' ||
+            strcmp(json_string_value(json_object_get(e.value, "name")), name) != 0)
+            continue;
+        if (pid == -1)
+            pid = e.pid;
+        if (e.pid != pid)
+            continue;
+        area += value * (e.ts_ns - last_ns);
+        value = json_integer_value(json_object_get(json_object_get(e.value, "args"), unit));
+        last_ns = e.ts_ns;
+    }
+    return area;
+}
+
+/* The same from the trace: bytes of what moves them, of its first rank. */
+static int64_t area_of_bytes(const dbo_trace_json_run *run)
+{
+    int64_t area = 0;
+    for (uint64_t i = 0; i < run->trace->num_spans; i++) {
+        const dbo_span *span = dbo_trace_span(run->trace, i);
+        bool moves = span->part == DBO_SPAN_RUN || span->part == DBO_SPAN_FLIGHT;
+        if (moves && dbo_op_id_rank(span->id) == run->ranks[0] && span->start_ns >= run->start_ns &&
+            span->end_ns <= run->end_ns)
+            area += (int64_t)span->bytes * (span->end_ns - span->start_ns);
+    }
+    return area;
+}
+
 /* ---- real runs ---- */
 
 static void simulate(const char *script, dbo_outcome *outcome, dbo_experiment *experiment)
@@ -383,6 +417,8 @@ static void check_script(const char *script, size_t min_arrows)
     assert_true(replay(&first, length_of(runs)) >= min_arrows);
     check_counter(&first, "SMs in use", "SMs", experiment.hardware.sms);
     check_counter(&first, "bytes in flight", "bytes", INT64_MAX);
+    assert_true(area_of_bytes(&runs[0]) > 0);
+    assert_int_equal(area_of_counter(&first, "bytes in flight", "bytes"), area_of_bytes(&runs[0]));
     written_fini(&first);
     written_fini(&second);
     check_windows(&outcome, runs, experiment.hardware.sms);

@@ -283,6 +283,27 @@ static void is_norm(const float *norm, const float *next, uint32_t hidden)
         assert_true(fabs((double)*norm - 1) <= bound * 1.0001);
 }
 
+/* The same seed, the same weights, for ever: what is written down elsewhere stays true. */
+static void weights_are_those_of_their_seed(void **state)
+{
+    (void)state;
+    static const float first[2][3] = {{-0x1.28b018p-3F, 0x1.020edep-2F, -0x1.1c1a3ep-5F},
+                                      {-0x1.095c96p-3F, 0x1.000d02p-4F, 0x1.771accp-4F}};
+    scene s;
+    scene_init(&s, DBO_BACKEND_HT, 2);
+    for (uint32_t seed = 0; seed < 2; seed++) {
+        dbo_error err = {0};
+        dbo_ref_model *model = dbo_ref_model_create(&s.model, 1, seed + 4, &err);
+        if (!model)
+            fail_msg("%s", err.message);
+        for (uint32_t i = 0; i < 3; i++)
+            if (model->embedding[i] != first[seed][i])
+                fail_msg("seed %u, weight %u: %a is not %a", seed + 4, i,
+                         (double)model->embedding[i], (double)first[seed][i]);
+        dbo_ref_model_destroy(model);
+    }
+}
+
 /* Matrices stand one after the other, each as large as its shape says; no two sizes are equal. */
 static void each_matrix_has_its_size(void **state)
 {
@@ -337,6 +358,7 @@ int main(void)
         cmocka_unit_test(mla),
         cmocka_unit_test(quantised_rows_are_near),
         cmocka_unit_test(each_matrix_has_its_size),
+        cmocka_unit_test(weights_are_those_of_their_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

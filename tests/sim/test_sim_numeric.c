@@ -322,6 +322,29 @@ static void work_left_is_freed(void **state)
     sim_world_close(&w);
 }
 
+/* Memory that is given back while every stream is at work is there until it is done. */
+static dbo_status frees_at_work(sim_world *w, uint32_t rank, dbo_error *err)
+{
+    tools t;
+    DBO_TRY(take_tools(w, rank, &t));
+    DBO_TRY(compute(&t, t.comm, &out_to_other, 500, 0));
+    DBO_TRY(compute(&t, t.compute, &in_to_mid, 300, 0));
+    DBO_TRY(compute(&t, t.compute, &mid_to_mid, 300, 0));
+    for (uint32_t b = 0; b < BUFFERS; b++)
+        t.seam->mem->free(t.seam->mem_self, t.addresses[b]);
+    (void)err;
+    return DBO_OK;
+}
+
+static void freed_memory_outlives_its_work(void **state)
+{
+    (void)state;
+    sim_world w;
+    sim_world_open(&w, (dbo_sim_options){.num_ranks = 1, .numeric = true});
+    assert_int_equal(sim_world_run(&w, frees_at_work, NULL), DBO_OK);
+    sim_world_close(&w);
+}
+
 static void never(const dbo_op *op, const void *const *reads, void *const *writes)
 {
     (void)op;
@@ -359,6 +382,7 @@ int main(void)
         cmocka_unit_test(memory_is_checked),
         cmocka_unit_test(graphs_compute_again),
         cmocka_unit_test(work_left_is_freed),
+        cmocka_unit_test(freed_memory_outlives_its_work),
         cmocka_unit_test(costs_alone_compute_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

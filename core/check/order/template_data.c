@@ -44,7 +44,7 @@ static uint32_t count_kind(const dbo_template *t, uint32_t ubatch, uint32_t kind
                 continue;
             count++;
             *turn = u;
-            *line = t->lines[u] ? t->lines[u][i] : 0;
+            *line = t->lines[u][i];
         }
     }
     return count;
