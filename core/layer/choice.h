@@ -6,13 +6,14 @@
  * topk_groups groups that contain it. With equal loads these are exactly the uniform choices of
  * groups first and experts in them then. Weights are fitted until every expert is picked as often
  * as its load says, to 1e-6; loads that no such choice has (three groups that a token would need
- * all, out of two) are approached as far as 200 rounds come.
+ * all, out of two) are approached as far as 200 rounds and doubles come.
  *
  *     dbo_choice *choice = dbo_choice_create(&shape, load, err);
  *     double reached = dbo_choice_needs(choice, experts, share, count); // any of a node's experts
  *     dbo_choice_destroy(choice);
  *
- * Sums over sets are products of polynomials: a round takes O(experts * topk^2). Pure.
+ * Sums over sets are products of polynomials: a round takes O(experts * topk^2), and with a
+ * limit of groups O(groups * topk^2 * min(topk, topk_groups)^2) more. Pure.
  */
 #ifndef DBO_CHOICE_H
 #define DBO_CHOICE_H
@@ -32,7 +33,8 @@ typedef struct dbo_choice_shape {
 } dbo_choice_shape;
 
 /* load: (num_experts) probability that a token picks the expert: above 0, below 1, of sum topk.
- * DBO_LIMIT beyond the two maxima. */
+ * num_groups divides num_experts, and topk_groups hold topk of them. NULL on failure: DBO_LIMIT
+ * beyond the two maxima and where groups make too much of it, DBO_NO_MEMORY. */
 dbo_choice *dbo_choice_create(const dbo_choice_shape *shape, const double *load, dbo_error *err);
 void dbo_choice_destroy(dbo_choice *choice); /* NULL is fine */
 

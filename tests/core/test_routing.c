@@ -102,6 +102,39 @@ static void sets_of_experts_are_as_enumerated(void **state)
     assert_null(dbo_choice_create(&(dbo_choice_shape){4097, 1, 0, 0}, load, &err));
 }
 
+/* Eight busy experts in as many groups, of which a token has four, or one: it cannot pick them all.
+ * Each is then picked as often as its group is, the others as seldom as can be. */
+static void loads_that_no_choice_has_are_approached(void **state)
+{
+    (void)state;
+    double load[256];
+    for (uint32_t limit = 1; limit <= 4; limit += 3) {
+        double sum = 0;
+        for (uint32_t e = 0; e < 256; e++)
+            load[e] = e % 32 == 0 ? 1 - 1e-4 : 1e-9;
+        dbo_choice *choice = dbo_choice_create(&(dbo_choice_shape){256, 8, 8, limit}, load, NULL);
+        assert_non_null(choice);
+        for (uint32_t e = 0; e < 256; e++) {
+            double want = e % 32 == 0 ? limit / 8.0 : (8 - limit) / 248.0;
+            assert_true(fabs(dbo_choice_picks(choice, e) - want) < 1e-4);
+            sum += dbo_choice_picks(choice, e);
+        }
+        assert_true(fabs(sum - 8) < 1e-6);
+        const double all = 1;
+        assert_true(fabs(dbo_choice_needs(choice, &(uint32_t){0}, &all, 1) - limit / 8.0) < 1e-4);
+        dbo_choice_destroy(choice);
+    }
+    dbo_error err = {0};
+    assert_null(dbo_choice_create(&(dbo_choice_shape){4096, 64, 4096, 2048}, load, &err));
+    assert_int_equal(err.status, DBO_LIMIT);
+    /* all groups are no limit */
+    for (uint32_t e = 0; e < 256; e++)
+        load[e] = 8.0 / 256;
+    dbo_choice *choice = dbo_choice_create(&(dbo_choice_shape){256, 8, 256, 256}, load, NULL);
+    assert_non_null(choice);
+    dbo_choice_destroy(choice);
+}
+
 /* ---- placements ---- */
 
 /* Every expert is somewhere, as often as it says, and no rank has more than one slot beyond
@@ -491,6 +524,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_of_experts_are_as_enumerated),
+        cmocka_unit_test(loads_that_no_choice_has_are_approached),
         cmocka_unit_test(placements_hold_every_expert),
         cmocka_unit_test(eplb_by_hand),
         cmocka_unit_test(rows_of_ports_are_those_of_pairs),
