@@ -1,12 +1,17 @@
 /* cost.h: how long an op takes alone on a GPU: a roofline per kernel.
  *
- * A kernel takes kernel_ns + max(math, memory).
- *   math:   waves * (flops / tiles) / (peak * efficiency / peak_sms), waves = ceil(tiles / SMs
- * given); without tiles flops / (peak * efficiency * SMs given / peak_sms). memory: bytes /
- * (hbm_gbps * efficiency * share), share = min(1, active SMs / (peak_sms * hbm_sm_fraction)): few
- * SMs cannot draw the whole memory bandwidth. A kernel of a group of GPUs takes what collective.h
- * says. An op is its kernels one after the other. Only + - * / on doubles, so results are the same
- * bytes everywhere. Pure; any thread.
+ * A kernel takes kernel_ns + max(math, memory):
+ *
+ *     math    waves * (flops / tiles) / (peak * efficiency / peak_sms),
+ *             waves = ceil(tiles / SMs given);
+ *             without tiles flops / (peak * efficiency * SMs given / peak_sms)
+ *     memory  bytes / (hbm_gbps * efficiency * share),
+ *             share = min(1, active SMs / (peak_sms * hbm_sm_fraction)):
+ *             few SMs cannot draw the whole memory bandwidth
+ *
+ * A kernel of a group of GPUs takes what collective.h says, kernel_ns included. An op is its
+ * kernels one after the other. Only + - * / on doubles, so results are the same bytes everywhere.
+ * Pure; any thread.
  *
  *     dbo_op_time time;
  *     dbo_cost_ns(&hardware, &cost, 0, &time);

@@ -161,7 +161,7 @@ static bool take_memory(dbo_routing *r, const dbo_routing_shape *shape)
            (!shape->draws || (r->drawn && r->drawn_nodes));
 }
 
-/* `load` is scaled. HT, and groups, ask which experts are picked together. */
+/* `load` is scaled. LL asks only how often each expert is picked, HT also which ones together. */
 static dbo_status fill(dbo_routing *r, const dbo_routing_shape *shape, double *load, dbo_error *err)
 {
     const dbo_placement *p = shape->placement;

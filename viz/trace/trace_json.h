@@ -16,8 +16,9 @@
  *     dbo_trace_json_write(runs, 2, file);
  *     ... ferror(file) ...
  *
- * It is written while the trace is read: memory does not grow with the trace. Same trace, same
- * bytes; the locale does not matter. O(spans * streams of a rank).
+ * It is written while the trace is read; beside it there are 8 bytes for each span, issue and mark,
+ * to go rank by rank. Same trace, same bytes; the locale does not matter. O(spans * streams of a
+ * rank).
  */
 #ifndef DBO_VIZ_TRACE_JSON_H
 #define DBO_VIZ_TRACE_JSON_H
