@@ -23,23 +23,35 @@ static uint64_t group_tokens(const dbo_cut_step *step, uint32_t ubatch)
     return sum;
 }
 
+/* GPUs below `end` whose number is `place` beyond a multiple of per_node. */
+static uint32_t in_place(uint32_t end, uint32_t place, uint32_t per_node)
+{
+    return end / per_node + (end % per_node > place ? 1 : 0);
+}
+
 /* Whose tokens share the ports of this rank's first GPU: those of its node, and those of the GPUs
- * in the same place of other nodes. A rank's GPUs dispatch an equal part of its tokens each. */
+ * in the same place of other nodes. A rank's GPUs dispatch an equal part of its tokens each; they
+ * may be a part of a node, or several nodes. */
 static dbo_routing_tokens tokens_around(const dbo_cut_step *step, uint32_t ubatch)
 {
     uint32_t tp = step->tp_size, per_node = step->gpus_per_domain, gpu = step->rank * tp;
     dbo_routing_tokens sums = {.rank = gpu, .ubatch = ubatch};
     if (per_node == 0)
         return sums;
+    uint32_t place = gpu % per_node, node = gpu - place, next_node = node + per_node;
     for (uint32_t r = 0; r < step->num_ranks; r++) {
         double tokens = tokens_of(step, ubatch, r), each = tokens / tp;
+        uint32_t first = r * tp, end = first + tp;
+        uint32_t from = first > node ? first : node, to = end < next_node ? end : next_node;
+        uint32_t near = to > from ? to - from : 0;
+        uint32_t alike = in_place(end, place, per_node) - in_place(first, place, per_node);
         sums.all += tokens;
-        if (r == step->rank)
+        if (r == step->rank) {
             sums.own = each;
-        if (r * tp / per_node == gpu / per_node)
-            sums.node += tokens;
-        else if (r * tp % per_node == gpu % per_node)
-            sums.rail += each;
+            alike--; /* this GPU */
+        }
+        sums.node += near == tp ? tokens : near * each;
+        sums.rail += alike * each;
     }
     return sums;
 }
