@@ -98,10 +98,12 @@ uint32_t dbo_a2a_row_bytes(uint32_t hidden, dbo_dtype dtype);
 /* The row width that low-latency kernels exist for and that holds `hidden`; 0: there is none. */
 uint32_t dbo_ll_hidden(uint32_t hidden);
 
-/* Bytes that low-latency transfers keep on each rank, for `capacity` tokens of each and experts of
- * all: two buffers to send and to receive, for a dispatch and a combine each, and counts. As
- * DeepEP's low_latency_layout adds them up; the pages of its allocator are left out. */
-double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t capacity);
+/* Bytes that low-latency transfers keep on each rank, for `capacity` tokens of each and the experts
+ * of all, copies included: two buffers to send and two to receive, each large enough for a dispatch
+ * and for a combine, and two of counts. As DeepEP's LowLatencyLayout adds them up; the pages of its
+ * allocator are left out. */
+double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t redundant_experts,
+                           uint32_t capacity);
 
 /* Bytes of the KV cache of one token in one layer, all TP ranks together. MLA: (kv_lora_rank +
  * qk_rope) values, not sharded; GQA: 2 * kv_heads * head_dim values; linear: 0. */

@@ -19,15 +19,17 @@ uint32_t dbo_ll_hidden(uint32_t hidden)
     return 0;
 }
 
-double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t capacity)
+double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t redundant_experts,
+                           uint32_t capacity)
 {
-    double hidden = dbo_ll_hidden(model->hidden), rows = capacity, experts = model->num_experts;
+    uint32_t slots = model->num_experts + redundant_experts;
+    double hidden = dbo_ll_hidden(model->hidden), rows = capacity, experts = slots;
     double scales = hidden / DBO_FP8_GROUP * 4;
     double fp8 = hidden + scales, wide = 2 * hidden;
     double dispatch = 16 + (fp8 > wide ? fp8 : wide), combine = scales + wide;
     double send = rows * dispatch, combined = experts * rows * combine;
     double received = experts * rows * (dispatch > combine ? dispatch : combine);
-    double counts = (double)((4ull * model->num_experts + 127) / 128 * 128);
+    double counts = (double)((4ull * slots + 127) / 128 * 128);
     double bytes = 2 * (send > combined ? send : combined) + 2 * received + 2 * counts;
     return (double)(((uint64_t)bytes + 128) / 128 * 128);
 }

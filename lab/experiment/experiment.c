@@ -337,7 +337,7 @@ static dbo_status check_capacity(const dbo_experiment *e, uint32_t rank, uint32_
     snprintf(hint, sizeof hint,
              "Set max_num_batched_tokens = %u, for buffers of %.1f GB a rank, or all2all_backend = "
              "\"deepep_high_throughput\".",
-             tokens, dbo_ll_buffer_bytes(&e->model, tokens) / 1e9);
+             tokens, dbo_ll_buffer_bytes(&e->model, e->routing.redundant_experts, tokens) / 1e9);
     return dbo_fail(err, DBO_INVALID, hint,
                     "rank %u has %u tokens in the step, but low-latency buffers hold %u "
                     "(max_num_batched_tokens)",

@@ -117,7 +117,8 @@ static dbo_status kv_cache(const dbo_experiment *e, const dbo_request_list *list
 static double buffers(const dbo_experiment *e)
 {
     uint32_t capacity = dbo_experiment_ll_capacity(e);
-    return capacity > 0 ? dbo_ll_buffer_bytes(&e->model, capacity) : 0;
+    uint32_t copies = e->routing.redundant_experts;
+    return capacity > 0 ? dbo_ll_buffer_bytes(&e->model, copies, capacity) : 0;
 }
 
 dbo_status dbo_footprint_of_rank(const dbo_experiment *experiment, uint32_t rank,

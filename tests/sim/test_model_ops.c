@@ -230,6 +230,18 @@ static void redundant_experts(void **state)
     assert_int_equal(costs.dispatch.num_experts, 288);
 }
 
+/* As tests/cases/ll-capacity.lua has it; with 32 copies of experts there are 288 of them. */
+static void low_latency_buffers(void **state)
+{
+    (void)state;
+    dbo_model_spec model = deepseek_v3();
+    uint64_t rows = 2 * 2 * 256 * (56 * 4 + 7168 * 2); /* bytes an expert */
+    assert_int_equal(dbo_ll_buffer_bytes(&model, 0, 256), 256 * rows + 2 * 1024 + 128);
+    assert_int_equal(dbo_ll_buffer_bytes(&model, 32, 256), 288 * rows + 2 * 1152 + 128);
+    /* counts are whole lines of 128 bytes */
+    assert_int_equal(dbo_ll_buffer_bytes(&model, 1, 256), 257 * rows + 2 * 1152 + 128);
+}
+
 static void tensor_parallel_shards_heads(void **state)
 {
     (void)state;
@@ -330,6 +342,7 @@ int main(void)
         cmocka_unit_test(windows_against_counting),
         cmocka_unit_test(touched_experts),
         cmocka_unit_test(redundant_experts),
+        cmocka_unit_test(low_latency_buffers),
         cmocka_unit_test(tensor_parallel_shards_heads),
         cmocka_unit_test(a_dummy_ubatch),
         cmocka_unit_test(bad_shapes_are_refused),
