@@ -82,7 +82,8 @@ static void all_to_all(const size_build *b)
 static void experts(const size_build *b)
 {
     const dbo_model_spec *model = b->model;
-    double hidden = model->hidden, inner = 2.0 * model->moe_inter * b->act;
+    double width = b->rows->expert_width > 0 ? b->rows->expert_width : model->moe_inter;
+    double hidden = model->hidden, inner = 2.0 * width * b->act;
     bool ll = b->rows->low_latency;
     set(b, DBO_BUFFER_EXPERT_IN, b->received, hidden);
     set(b, DBO_BUFFER_EXPERT_SCALES, b->received, scale_bytes(b));

@@ -107,6 +107,7 @@ typedef struct dbo_layer_rows {
     double heads, kv_heads;                  /* of this TP rank */
     double routed_rows;                      /* (token, expert) pairs that come here */
     double routed_tokens;                    /* distinct tokens that come here */
+    double expert_width;                     /* inner values of an expert here; 0: all */
     uint32_t num_experts;                    /* with redundant copies */
     uint32_t ep_size, tp_size;
     uint32_t capacity; /* LL: tokens of each rank that fit; 0: as DBO_LL_CAPACITY_TOKENS says */

@@ -535,6 +535,7 @@ static void sizes(layer_build *b)
         .kv_heads = local_kv_heads(b),
         .routed_rows = b->routed_rows,
         .routed_tokens = b->routed_tokens,
+        .expert_width = dbo_expert_width(b->model, b->shape->expert_tp),
         .num_experts = b->num_experts,
         .ep_size = b->shape->ep_size,
         .tp_size = b->shape->tp_size,

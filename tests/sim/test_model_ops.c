@@ -242,6 +242,28 @@ static void low_latency_buffers(void **state)
     assert_int_equal(dbo_ll_buffer_bytes(&model, 1, 256), 257 * rows + 2 * 1152 + 128);
 }
 
+/* An expert that is cut over 4 GPUs has a quarter of the scratch for inner values: rows of (2 *
+ * 2048 inner, bf16) beside an input in fp8 and an output in bf16. */
+static void cut_experts_need_less_scratch(void **state)
+{
+    (void)state;
+    dbo_model_spec model = deepseek_v3();
+    dbo_request_shape request = {64, 1, 100};
+    dbo_layer_shape shape = {.ep_size = 1,
+                             .tp_size = 4,
+                             .no_all_to_all = true,
+                             .expert_tp = 4,
+                             .layer = 10,
+                             .tokens = 64,
+                             .num_requests = 1,
+                             .requests = &request};
+    dbo_layer_costs costs = compute(&model, &shape);
+    assert_int_equal(costs.sizes.bytes[DBO_BUFFER_WORKSPACE], 64 * 8 * (4096 / 4 * 2 + 7168 * 3));
+    shape.expert_tp = 0;
+    costs = compute(&model, &shape);
+    assert_int_equal(costs.sizes.bytes[DBO_BUFFER_WORKSPACE], 64 * 8 * (4096 * 2 + 7168 * 3));
+}
+
 static void tensor_parallel_shards_heads(void **state)
 {
     (void)state;
@@ -343,6 +365,7 @@ int main(void)
         cmocka_unit_test(touched_experts),
         cmocka_unit_test(redundant_experts),
         cmocka_unit_test(low_latency_buffers),
+        cmocka_unit_test(cut_experts_need_less_scratch),
         cmocka_unit_test(tensor_parallel_shards_heads),
         cmocka_unit_test(a_dummy_ubatch),
         cmocka_unit_test(bad_shapes_are_refused),
