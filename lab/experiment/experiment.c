@@ -21,6 +21,7 @@ void dbo_experiment_init(dbo_experiment *experiment)
     dbo_model_spec_init(&experiment->model);
     dbo_hardware_init(&experiment->hardware);
     dbo_config_init(&experiment->config);
+    dbo_routing_spec_init(&experiment->routing);
     experiment->check_memory = true;
 }
 

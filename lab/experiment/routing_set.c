@@ -19,9 +19,9 @@ dbo_settings dbo_routing_settings(void)
     static const char *const extra[] = {"load", NULL};
     static const dbo_field fields[] = {
         {"exponent", DBO_FIELD_DOUBLE, offsetof(dbo_routing_spec, exponent), 0, 8, false, NULL,
-         "of a zipf load"},
+         "of a zipf load; 1 if not given"},
         {"sigma", DBO_FIELD_DOUBLE, offsetof(dbo_routing_spec, sigma), 0, 8, false, NULL,
-         "of a lognormal load"},
+         "of a lognormal load; 1 if not given"},
         {"random", DBO_FIELD_BOOL, offsetof(dbo_routing_spec, random), 0, 1, false, NULL,
          "tokens are drawn, not spread as expected"},
         {"placement", DBO_FIELD_CHOICE, offsetof(dbo_routing_spec, placement), 0, 1, false,
@@ -99,6 +99,11 @@ dbo_status dbo_routing_spec_set(dbo_routing_spec *spec, const dbo_value *value, 
     if (load)
         DBO_TRY(set_load(spec, load, err));
     return dbo_settings_set(&settings, spec, value, err);
+}
+
+void dbo_routing_spec_init(dbo_routing_spec *spec)
+{
+    *spec = (dbo_routing_spec){.exponent = 1, .sigma = 1};
 }
 
 void dbo_routing_spec_fini(dbo_routing_spec *spec)

@@ -12,7 +12,8 @@
  * Which experts are the busy ones is drawn for each layer from the seed. `random`: tokens are
  * drawn, too, so that even balanced loads differ from rank to rank.
  *
- *     dbo_routing_spec spec = {0};
+ *     dbo_routing_spec spec;
+ *     dbo_routing_spec_init(&spec);
  *     DBO_TRY(dbo_routing_spec_set(&spec, &value, err));
  *     dbo_routings routings;
  *     DBO_TRY(dbo_routings_build(&routings, &spec, &group, err));
@@ -39,7 +40,7 @@ typedef enum dbo_placement_kind { DBO_PLACEMENT_LINEAR, DBO_PLACEMENT_EPLB } dbo
 
 typedef struct dbo_routing_spec {
     dbo_load_kind load;
-    double exponent, sigma;
+    double exponent, sigma; /* of a zipf and of a lognormal load */
     bool random;
     dbo_placement_kind placement;
     uint32_t redundant_experts;
@@ -63,6 +64,8 @@ typedef struct dbo_routings {
     dbo_routing **items;
 } dbo_routings;
 
+/* All experts alike; 1 for the exponent and for sigma, as long as nobody says another. */
+void dbo_routing_spec_init(dbo_routing_spec *spec);
 /* A name of a load, or a table: changes the keys that it has. On failure the spec is still fit for
  * _fini. */
 dbo_status dbo_routing_spec_set(dbo_routing_spec *spec, const dbo_value *value, dbo_error *err);
