@@ -1,8 +1,9 @@
 /* fabric.h: what an all-to-all asks of its rank: bytes, ports, latencies (docs/model.md).
  *
  * Ranks are laid out node by node, gpus_per_node to a node. Each has four ports: NVLink and NIC,
- * out and in. Routing is uniform (under the group limit of the cost), so what a rank sends goes to
- * all alike, and a rank receives the mean of what all send; expectations are exact. A rank's part
+ * out and in. Unless the cost says how many rows cross each port (core/layer/routing.h), routing is
+ * uniform (under the group limit of the cost): what a rank sends goes to all alike, and a rank
+ * receives the mean of what all send; expectations are exact. A rank's part
  * in a transfer is a flow out and a flow in: so many bytes on each port of the side, which alone
  * take
  *

@@ -15,7 +15,8 @@
  *     ... experts placement.expert_of[placement.first[rank]] and on are rank's ...
  *     dbo_placement_fini(&placement);
  *
- * A placement owns its memory. O(slots * ranks) at worst. Source: DeepSeek's EPLB, README.md.
+ * A placement owns its memory. Balancing takes O(slots * ranks + redundant * experts) at worst.
+ * Source: DeepSeek's EPLB, README.md.
  */
 #ifndef DBO_PLACEMENT_H
 #define DBO_PLACEMENT_H
