@@ -7,7 +7,6 @@
  */
 #include "sim/fabric.h"
 
-#include "core/base/real.h"
 #include "core/base/units.h"
 
 #define LL_SEND_ALPHA 0.3
@@ -26,17 +25,27 @@ static double choose_ratio(double a, double b, uint32_t k)
     return ratio;
 }
 
-/* Probability that a token needs a block of `block` experts made of whole groups: `own` of the
- * `groups` groups, `limit` of which the token picks. */
+#define LARGE 1e200 /* weights are scaled down from here on */
+
+/* Probability that a token needs a block of experts made of whole groups: `own` of the `groups`
+ * groups, `limit` of which the token picks. Of these j are own ones with a weight that the one
+ * before gives; binomials of thousands of groups are beyond doubles. */
 static double hit_whole_groups(uint32_t own, uint32_t groups, uint32_t limit, double per_group,
                                uint32_t topk)
 {
-    double miss = 0, all = dbo_choose(groups, limit);
-    for (uint32_t j = 0; j <= own && j <= limit; j++) {
-        double weight = dbo_choose(own, j) * dbo_choose(groups - own, limit - j) / all;
+    uint32_t others = groups - own, first = limit > others ? limit - others : 0;
+    double weight = 1, sum = 0, miss = 0;
+    for (uint32_t j = first; j <= own && j <= limit; j++) {
+        sum += weight;
         miss += weight * choose_ratio((limit - j) * per_group, limit * per_group, topk);
+        weight *= (double)(own - j) * (limit - j) / ((j + 1.0) * (others - (limit - j) + 1.0));
+        if (weight > LARGE) {
+            weight /= LARGE;
+            sum /= LARGE;
+            miss /= LARGE;
+        }
     }
-    return 1 - miss;
+    return 1 - miss / sum;
 }
 
 double dbo_expected_blocks(const dbo_a2a_cost *cost, uint32_t blocks, uint32_t default_groups)

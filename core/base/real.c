@@ -85,14 +85,6 @@ double dbo_power(double x, uint64_t exponent)
     return result;
 }
 
-double dbo_choose(uint32_t n, uint32_t k)
-{
-    double result = k > n ? 0 : 1;
-    for (uint32_t i = 0; i < k && k <= n; i++)
-        result = result * (n - i) / (i + 1.0);
-    return result;
-}
-
 double dbo_ceil(double x)
 {
     uint64_t floor = (uint64_t)x;

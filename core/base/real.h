@@ -18,8 +18,6 @@ double dbo_log(double x);
 double dbo_sqrt(double x);
 /* x to a whole power, by squaring. */
 double dbo_power(double x, uint64_t exponent);
-/* C(n, k); 0 for k > n. */
-double dbo_choose(uint32_t n, uint32_t k);
 /* The smallest whole number that is not below x; 0 <= x < 2^64. */
 double dbo_ceil(double x);
 

@@ -51,10 +51,6 @@ static void whole_numbers(void **state)
     near(dbo_power(1.5, 7), pow(1.5, 7));
     near(dbo_power(0.99, 1000000), pow(0.99, 1000000));
     assert_true(dbo_power(7, 0) == 1);
-    assert_true(dbo_choose(9, 4) == 126);
-    assert_true(dbo_choose(4, 4) == 1);
-    assert_true(dbo_choose(4, 5) == 0);
-    assert_true(dbo_choose(0, 0) == 1);
     assert_true(dbo_ceil(3) == 3);
     assert_true(dbo_ceil(3.001) == 4);
     assert_true(dbo_ceil(0) == 0);

@@ -182,6 +182,18 @@ static void expectations_against_enumeration(void **state)
     assert_true(checked > 100);
 }
 
+/* Half of 4096 groups of one expert can be chosen in more ways than doubles count. 8 of 4096
+ * experts in 16 blocks, chosen in whatever steps: as without groups. */
+static void many_groups_are_counted(void **state)
+{
+    (void)state;
+    dbo_a2a_cost cost = {.topk = 8, .num_experts = 4096, .num_groups = 4096, .topk_groups = 2048};
+    double grouped = dbo_expected_blocks(&cost, 16, 0);
+    cost.num_groups = cost.topk_groups = 0;
+    assert_float_equal(grouped, dbo_expected_blocks(&cost, 16, 0), 1e-9);
+    assert_true(grouped > 6 && grouped < 7);
+}
+
 static void fixed_is_exact(void **state)
 {
     (void)state;
@@ -286,6 +298,7 @@ int main(void)
         cmocka_unit_test(version_two_rows),
         cmocka_unit_test(few_comm_sms_are_slower),
         cmocka_unit_test(expectations_against_enumeration),
+        cmocka_unit_test(many_groups_are_counted),
         cmocka_unit_test(fixed_is_exact),
         cmocka_unit_test(shapes_of_the_law),
     };
