@@ -20,9 +20,7 @@ typedef struct machine {
 static void machine_init(machine *m, const dbo_experiment *experiment)
 {
     m->experiment = experiment;
-    m->hardware = experiment->hardware;
-    if (!experiment->has_hardware)
-        dbo_hardware_init(&m->hardware);
+    dbo_experiment_machine(experiment, &m->hardware);
 }
 
 static double op_us(void *self, const dbo_program_op *op, uint32_t *sms)

@@ -201,9 +201,7 @@ static uint32_t few_layers(const dbo_experiment *e)
 static void set_costs(dbo_numeric_scene *s, const dbo_experiment *e)
 {
     uint32_t num_ranks = s->config.data_parallel_size;
-    s->hardware = e->hardware;
-    if (!e->has_hardware)
-        dbo_hardware_init(&s->hardware);
+    dbo_experiment_machine(e, &s->hardware);
     if (e->has_fixed) {
         dbo_fixed_costs_use(&e->fixed, 1, &s->fixed, &s->hardware);
         s->job.fixed = &s->fixed;

@@ -11,8 +11,8 @@ static int64_t op_ns(const void *self, const dbo_op_cost *cost)
 {
     const dbo_experiment *e = self;
     dbo_op_time time;
-    dbo_hardware hardware = e->hardware;
-    hardware.gpus_per_domain = e->gpus_per_domain;
+    dbo_hardware hardware;
+    dbo_experiment_machine(e, &hardware);
     dbo_cost_ns(&hardware, cost, 0, &time);
     return time.ns;
 }

@@ -345,6 +345,14 @@ static dbo_status check_capacity(const dbo_experiment *e, uint32_t rank, uint32_
                     rank, tokens, capacity);
 }
 
+void dbo_experiment_machine(const dbo_experiment *experiment, dbo_hardware *out)
+{
+    *out = experiment->hardware;
+    if (!experiment->has_hardware)
+        dbo_hardware_init(out);
+    out->gpus_per_domain = experiment->gpus_per_domain;
+}
+
 uint32_t dbo_experiment_ll_capacity(const dbo_experiment *e)
 {
     bool ll = e->config.all2all_backend != DBO_BACKEND_HT && !e->has_fixed && !e->no_all_to_all;

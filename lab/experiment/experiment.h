@@ -115,6 +115,10 @@ void dbo_experiment_fini(dbo_experiment *experiment); /* of a zeroed one is fine
 dbo_status dbo_experiment_set(dbo_experiment *experiment, const char *key, const dbo_value *value,
                               dbo_error *err);
 
+/* The machine that a finished one runs on: the usual one where none is given, with the GPUs that
+ * NVLink joins here. Whoever asks what something takes asks this one. */
+void dbo_experiment_machine(const dbo_experiment *experiment, dbo_hardware *out);
+
 /* Low latency: tokens of a rank that its buffers hold: max_num_batched_tokens, as in vLLM. 0: no
  * such transfers of a model. Of a finished one. */
 uint32_t dbo_experiment_ll_capacity(const dbo_experiment *experiment);

@@ -67,10 +67,7 @@ static void prepare(simulation *s, const dbo_experiment *experiment, bool with_d
     uint32_t ubatches = with_dbo ? 1 : dbo_config_num_ubatches(&s->config);
     if (!with_dbo)
         dbo_config_switch_off(&s->config);
-    s->hardware = experiment->hardware;
-    if (!experiment->has_hardware)
-        dbo_hardware_init(&s->hardware);
-    s->hardware.gpus_per_domain = experiment->gpus_per_domain;
+    dbo_experiment_machine(experiment, &s->hardware);
     if (experiment->has_fixed)
         dbo_fixed_costs_use(&experiment->fixed, ubatches > 1 ? ubatches : 1, &s->fixed,
                             &s->hardware);
