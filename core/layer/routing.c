@@ -233,6 +233,12 @@ double dbo_routing_copies(const dbo_routing *routing, uint32_t rank)
 
 /* ---- traffic ---- */
 
+/* A token needs a rank once or not at all, however many of its experts live there. */
+static double at_most(double reached, double ranks)
+{
+    return reached < ranks ? reached : ranks;
+}
+
 /* What draws make of a share, as a factor of what is expected. */
 static double luck(double copies, double drawn, double tokens)
 {
@@ -284,10 +290,11 @@ void dbo_routing_of_rank(const dbo_routing *routing, const dbo_routing_tokens *t
         double nodes = routing->drawn_nodes[(size_t)ubatch * routing->num_nodes + at];
         double factor = luck(own.copies, drawn, tokens->all);
         double node_factor = luck(node.copies, nodes, tokens->all);
+        double ranks = end_of_node(routing, at) - at * routing->per_node;
         own.copies *= factor;
-        own.reached *= factor;
+        own.reached = at_most(own.reached * factor, 1);
         node.copies *= node_factor;
-        node.reached *= node_factor;
+        node.reached = at_most(node.reached * node_factor, ranks);
     }
     out->rows = own.copies * tokens->all;
     out->tokens = routing->low_latency ? 0 : own.reached * tokens->all;

@@ -488,6 +488,40 @@ static void the_busiest_of_128_has_eight_percent_more(void **state)
     dbo_placement_fini(&p);
 }
 
+/* HT, two ranks of half of the experts: nearly each token needs both. Whoever draws more rows gets
+ * no more tokens than there are. */
+static void no_rank_gets_more_tokens_than_there_are(void **state)
+{
+    (void)state;
+    const dbo_placement_shape shape = {16, 0, 0, 2, 2};
+    uint32_t full = 0;
+    double load[16];
+    dbo_placement p;
+    for (uint32_t e = 0; e < 16; e++)
+        load[e] = 1;
+    assert_int_equal(dbo_placement_linear(&shape, &p, NULL), DBO_OK);
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        const dbo_routing_shape routes = {.placement = &p,
+                                          .load = load,
+                                          .topk = 6,
+                                          .ranks_per_node = 2,
+                                          .draws = true,
+                                          .seed = seed};
+        dbo_routing *routing = dbo_routing_create(&routes, NULL);
+        assert_non_null(routing);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            const dbo_routing_tokens sent = {.rank = rank, .own = 20, .node = 40, .all = 40};
+            dbo_rank_traffic t;
+            dbo_routing_of_rank(routing, &sent, &t);
+            assert_true(t.tokens <= 40 && t.received.nvlink <= 40 && t.sent.nvlink <= 2 * 20);
+            full += t.tokens > 39.999;
+        }
+        dbo_routing_destroy(routing);
+    }
+    assert_true(full > 5); /* so it does matter */
+    dbo_placement_fini(&p);
+}
+
 /* ---- loads ---- */
 
 static void what_is_no_load_is_refused(void **state)
@@ -530,6 +564,7 @@ int main(void)
         cmocka_unit_test(rows_of_ports_are_those_of_pairs),
         cmocka_unit_test(rows_of_ht_are_those_of_tokens),
         cmocka_unit_test(the_busiest_of_128_has_eight_percent_more),
+        cmocka_unit_test(no_rank_gets_more_tokens_than_there_are),
         cmocka_unit_test(what_is_no_load_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
