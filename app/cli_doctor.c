@@ -64,8 +64,9 @@ static void print_machine(dbo_strbuf *out)
 /* What the environment changes: only what is set. */
 static void print_environment(dbo_strbuf *out)
 {
-    static const char *const names[] = {"DBO_LOG",           "DBO_BACKEND_PATH", "DBO_SCRIPTS_DIR",
-                                        "VLLM_DBO_COMM_SMS", "NO_COLOR",         "COLUMNS"};
+    static const char *const names[] = {"DBO_LOG",          "DBO_SET",         "DBO_IO",
+                                        "DBO_BACKEND_PATH", "DBO_SCRIPTS_DIR", "VLLM_DBO_COMM_SMS",
+                                        "NO_COLOR",         "COLUMNS"};
     bool any = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *value = getenv(names[i]);

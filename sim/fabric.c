@@ -118,6 +118,13 @@ static token_flow tokens_of(const dbo_a2a_cost *cost, dbo_a2a_direction directio
     return direction == DBO_A2A_DISPATCH ? (token_flow){own, mean} : (token_flow){mean, own};
 }
 
+/* But for what sums of doubles lose. */
+static bool is_near(double a, double b)
+{
+    double less = a < b ? a : b;
+    return (a < b ? b - a : a - b) <= 1e-9 * less;
+}
+
 /* Known rows, as bytes on the ports; is the flow in like the flow out? */
 static bool port_bytes(const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_flow *out,
                        dbo_flow *in)
@@ -128,7 +135,7 @@ static bool port_bytes(const dbo_a2a_cost *cost, dbo_a2a_direction direction, db
     double each = cost->bytes_per_token;
     *out = (dbo_flow){.nic_bytes = sent->nic * each, .nvlink_bytes = sent->nvlink * each};
     *in = (dbo_flow){.nic_bytes = received->nic * each, .nvlink_bytes = received->nvlink * each};
-    return out->nic_bytes == in->nic_bytes && out->nvlink_bytes == in->nvlink_bytes;
+    return is_near(out->nic_bytes, in->nic_bytes) && is_near(out->nvlink_bytes, in->nvlink_bytes);
 }
 
 static int64_t later(int64_t a_ns, int64_t b_ns)

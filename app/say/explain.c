@@ -89,7 +89,7 @@ static const struct {
     SECTION(FAULT_SECTION, fault_rows),
     SECTION("parts of an experiment", experiment_rows),
     SECTION("keys of a batch", batch_rows),
-    SECTION("the load of a routing", routing_rows),
+    SECTION("words of a routing", routing_rows),
 #undef SECTION
 };
 #define NUM_SECTIONS (sizeof sections / sizeof *sections)

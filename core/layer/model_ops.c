@@ -282,7 +282,7 @@ static void add_grouped(layer_build *b, double experts, double rows, double n, d
 static double routed_rows(const layer_build *b, uint64_t group_tokens)
 {
     if (b->shape->routing)
-        return dbo_ceil(b->traffic.rows);
+        return dbo_ceil(b->traffic.rows * (1 - 1e-9)); /* a whole number stays one */
     return (double)ceil_div(group_tokens * b->model->topk, b->shape->ep_size);
 }
 

@@ -453,11 +453,17 @@ static dbo_status finish_routing(dbo_experiment *e, dbo_error *err)
     if (e->has_fixed && is_said)
         return dbo_fail_key(err, DBO_INVALID, "routing", "Leave routing out, or give a model.",
                             "routing is given beside fixed costs, which do not depend on it");
+    bool dispatches = !e->no_all_to_all && e->ep_size > 1 && e->model.num_experts > 0;
+    if (!e->has_fixed && is_said && !dispatches)
+        return dbo_fail_key(err, DBO_INVALID, "routing",
+                            "Leave routing out, or set enable_expert_parallel = true with several "
+                            "data-parallel ranks.",
+                            "routing is given, but no rank sends tokens to experts elsewhere");
     if (e->has_fixed)
         return DBO_OK;
     const dbo_routing_group group = {.model = &e->model,
                                      .num_layers = e->num_layers,
-                                     .ep_size = e->no_all_to_all ? 1 : e->ep_size,
+                                     .ep_size = dispatches ? e->ep_size : 1,
                                      .gpus_per_domain = e->gpus_per_domain,
                                      .num_ubatches = dbo_config_num_ubatches(&e->config),
                                      .low_latency = e->config.all2all_backend != DBO_BACKEND_HT,

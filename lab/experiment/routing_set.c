@@ -151,7 +151,8 @@ static uint32_t count_routings(const dbo_routing_spec *spec, const dbo_routing_g
     if (group->ep_size < 2 || group->model->num_experts == 0 || layers == 0)
         return 0;
     if (is_uniform)
-        return spec->redundant_experts > 0 || group->model->num_experts % group->ep_size != 0;
+        return spec->redundant_experts > 0 || group->model->num_experts % group->ep_size != 0 ||
+               group->ep_size % group->gpus_per_domain != 0;
     if (spec->load == DBO_LOAD_COUNTED && !spec->random)
         return spec->num_rows < layers ? spec->num_rows : layers;
     return layers;

@@ -36,7 +36,7 @@ typedef enum dbo_load_kind {
 
 typedef enum dbo_placement_kind { DBO_PLACEMENT_LINEAR, DBO_PLACEMENT_EPLB } dbo_placement_kind;
 
-#define DBO_MAX_REDUNDANT_EXPERTS 65536u
+#define DBO_MAX_REDUNDANT_EXPERTS 4096u
 
 typedef struct dbo_routing_spec {
     dbo_load_kind load;

@@ -271,9 +271,12 @@ static dbo_status collect(simulation *s, uint32_t *shown, dbo_simulated *out, db
     dbo_trace_rename_ranks(&out->trace, s->fold.first_rank); /* the machine knows classes only */
     *shown = s->fold.first_rank[most];
     dbo_metrics *metrics = &out->metrics;
-    DBO_TRY(dbo_metrics_compute(metrics, &out->trace, *shown, out->measured,
-                                (uint64_t)out->results[most].num_tokens, err));
-    metrics->tokens_per_s_per_gpu.value /= s->config.tensor_parallel_size; /* a rank's GPUs */
+    uint32_t ranks = s->config.data_parallel_size;
+    uint64_t tokens = 0; /* of all: busy ranks and idle ones share a step */
+    for (uint32_t r = 0; r < ranks; r++)
+        tokens += (uint64_t)out->results[s->fold.class_of[r]].num_tokens;
+    DBO_TRY(dbo_metrics_compute(metrics, &out->trace, *shown, out->measured, tokens, err));
+    metrics->tokens_per_s_per_gpu.value /= (double)ranks * s->config.tensor_parallel_size;
     return DBO_OK;
 }
 

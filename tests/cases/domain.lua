@@ -25,4 +25,22 @@ assert(run("GB200", nil, nil, 32).step_us == run("GB200", 8, 4).step_us)
 local ok, why = pcall(run, "H800", 2, 64)
 assert(not ok and why:find("gpus_per_node is 64, but NVLink joins only 8 GPUs of H800-SXM", 1, true), why)
 run({ base = "H800", gpus_per_domain = 64 }, 2, 64)
+-- Domains that do not divide the GPUs: 72 and 56 of 128. It is what equal counts of all experts give,
+-- and more of NVLink is never worse.
+local last
+for _, domain in ipairs { 32, 64, 72, 96, 120, 128 } do
+  local settings = { layers = 5, hardware = { base = "GB200", gpus_per_domain = domain },
+    nodes = 32, gpus_per_node = 4 }
+  local counts = {}
+  for e = 1, 256 do counts[e] = 0.7 end
+  local r = dbo.run(decode, settings)
+  settings.routing = { load = counts }
+  local same = dbo.run(decode, settings)
+  assert(math.abs(same.without_dbo.step_us / r.without_dbo.step_us - 1) < 1e-6, domain .. ": " ..
+    same.without_dbo.step_us .. " is not " .. r.without_dbo.step_us)
+  last = last or r
+  assert(domain == 72 or domain == 96 or domain == 120 or
+    r.without_dbo.step_us <= last.without_dbo.step_us + 0.001, domain .. " GPUs of NVLink are slower")
+  if 128 % domain == 0 then last = r end
+end
 error("fine", 0)

@@ -232,7 +232,7 @@ static inline void random_experiment(dbo_experiment *e, uint64_t seed, random_fo
     if (e->has_fixed)
         e->layers = e->model.layers;
     uint32_t num_ranks = e->nodes * e->gpus_per_node / e->config.tensor_parallel_size;
-    if (form == RANDOM_ROUTED && e->has_model)
+    if (form == RANDOM_ROUTED && e->has_model && e->config.enable_expert_parallel && num_ranks > 1)
         random_routing(e, seed);
     if (form == RANDOM_ALIGNED)
         random_aligned(&prng, e, num_ranks);
