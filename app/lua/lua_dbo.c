@@ -184,9 +184,21 @@ static void set_outside(lua_State *L, dbo_experiment *experiment)
     lua_settop(L, sets - 1);
 }
 
+/* What an experiment of the script's is: found by its first member. */
+typedef struct made_experiment {
+    dbo_experiment experiment;
+    size_t charged; /* of its routings, which may be large */
+} made_experiment;
+
+void dbo_lua_end_experiment(lua_State *L, dbo_experiment *experiment)
+{
+    dbo_experiment_fini(experiment);
+    dbo_sandbox_charge(L, &((made_experiment *)experiment)->charged, 0);
+}
+
 static int collect_experiment(lua_State *L)
 {
-    dbo_experiment_fini(lua_touserdata(L, 1));
+    dbo_lua_end_experiment(L, lua_touserdata(L, 1));
     return 0;
 }
 
@@ -201,7 +213,9 @@ const dbo_load_options *dbo_lua_options(lua_State *L)
 dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value *overrides)
 {
     dbo_error err = {0};
-    dbo_experiment *experiment = lua_newuserdatauv(L, sizeof *experiment, 1);
+    made_experiment *made = lua_newuserdatauv(L, sizeof *made, 1);
+    dbo_experiment *experiment = &made->experiment;
+    made->charged = 0;
     dbo_experiment_init(experiment);
     lua_newtable(L);
     lua_setfield(L, LUA_REGISTRYINDEX, SAID);
@@ -218,6 +232,7 @@ dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value
         set_table(L, experiment, "the overrides", overrides);
     if (dbo_experiment_finish(experiment, &err) != DBO_OK)
         dbo_lua_raise_by(L, way_of(L, err.key), &err); /* a schedule's is at its own line */
+    dbo_sandbox_charge(L, &made->charged, dbo_routings_bytes(&experiment->routings));
     return experiment;
 }
 

@@ -99,6 +99,8 @@ const struct dbo_load_options *dbo_lua_options(lua_State *L);
  * line's overrides, then those of `overrides` (may be NULL). The owner of the description, at
  * stack index `owner`, becomes its user value 1. */
 dbo_experiment *dbo_lua_make_experiment(lua_State *L, int owner, const dbo_value *overrides);
+/* Ends one that was made; its collector need not then, but may. */
+void dbo_lua_end_experiment(lua_State *L, dbo_experiment *experiment);
 
 /* ---- running (lua_run.c) ---- */
 

@@ -138,7 +138,7 @@ static int run_experiment(lua_State *L)
     /* Traces and batches are large and not the collector's: they do not wait for it. */
     dbo_outcome_fini(outcome);
     if (!lua_isnil(L, 2))
-        dbo_experiment_fini(experiment);
+        dbo_lua_end_experiment(L, experiment);
     return 1;
 }
 

@@ -305,5 +305,9 @@ void dbo_routing_of_rank(const dbo_routing *routing, const dbo_routing_tokens *t
     double elsewhere = 0;
     for (uint32_t n = 0; n < routing->num_nodes; n++)
         elsewhere += n == at ? 0 : routing->nodes[n].needed;
-    ht_rows(tokens, &own, &node, elsewhere, out);
+    dbo_routing_tokens sums = *tokens;
+    uint32_t size = end_of_node(routing, at) - at * routing->per_node;
+    if (size < routing->per_node) /* not every place is there: all share what comes */
+        sums.rail = (sums.all - sums.node) / size;
+    ht_rows(&sums, &own, &node, elsewhere, out);
 }

@@ -257,6 +257,11 @@ static dbo_status finish_own_schedule(dbo_experiment *e, dbo_error *err)
     uint32_t written = e->schedule->schedule.num_ubatches;
     uint32_t asked = dbo_config_num_ubatches(&e->config);
     DBO_TRY(check_op_sms(e, err));
+    if (!e->has_fixed && e->config.tensor_parallel_size > 1)
+        return dbo_fail_key(err, DBO_UNSUPPORTED, "schedule",
+                            "Use a built-in schedule, or tensor_parallel_size = 1.",
+                            "schedule %s has no all-reduce, which tensor_parallel_size %u needs",
+                            e->schedule->name, e->config.tensor_parallel_size);
     if (!dbo_config_use_ubatching(&e->config) || written == asked)
         return check_whole_layer(e, err);
     char hint[96];

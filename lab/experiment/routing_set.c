@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_BYTES ((uint64_t)1 << 28) /* of all routings of an experiment */
+#define MAX_BYTES ((uint64_t)1 << 26) /* of all routings of an experiment */
+#define MAX_WORK  2e9                 /* steps of making them: seconds */
 
 /* ---- what is written ---- */
 
@@ -224,6 +225,14 @@ dbo_status dbo_routings_build(dbo_routings *out, const dbo_routing_spec *spec,
         return dbo_fail(err, DBO_LIMIT, "Run fewer layers, or give one row of counts.",
                         "the routing of %u layers to %u GPUs takes more than %llu MiB", count,
                         group->ep_size, (unsigned long long)(MAX_BYTES >> 20));
+    double slots = (double)experts + spec->redundant_experts;
+    double work = count * slots * group->ep_size * (group->low_latency ? 1 : group->model->topk);
+    if (work > MAX_WORK)
+        return dbo_fail(err, DBO_LIMIT,
+                        "Run fewer layers or GPUs, or have fewer copies of experts.",
+                        "the routing of %u layers to %.0f slots on %u GPUs takes too long to work "
+                        "out",
+                        count, slots, group->ep_size);
     double *load = malloc(experts * sizeof *load);
     uint32_t *order = malloc(experts * sizeof *order);
     out->items = calloc(count, sizeof *out->items);

@@ -27,10 +27,9 @@ assert(not ok and why:find("gpus_per_node is 64, but NVLink joins only 8 GPUs of
 run({ base = "H800", gpus_per_domain = 64 }, 2, 64)
 -- Domains that do not divide the GPUs: 72 and 56 of 128. It is what equal counts of all experts give,
 -- and more of NVLink is never worse.
-local last
+local decode, last = experiment("GB200", 32, 4)
 for _, domain in ipairs { 32, 64, 72, 96, 120, 128 } do
-  local settings = { layers = 5, hardware = { base = "GB200", gpus_per_domain = domain },
-    nodes = 32, gpus_per_node = 4 }
+  local settings = { layers = 5, hardware = { base = "GB200", gpus_per_domain = domain } }
   local counts = {}
   for e = 1, 256 do counts[e] = 0.7 end
   local r = dbo.run(decode, settings)
