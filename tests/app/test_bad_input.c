@@ -45,6 +45,10 @@ static void settings_that_clash(void **state)
         {"model=deepseek-v4", "unknown model 'deepseek-v4', did you mean 'deepseek-v3'?"},
         {"batch.num_tokens=-1", "num_tokens is -1"},
         {"batch.num_tokens=1,2,3", "num_tokens has 3 values"},
+        {"routing=random --set enable_expert_parallel=false",
+         "routing is given, but no rank sends tokens to experts elsewhere"},
+        {"routing.redundant_experts=4097", "redundant_experts is 4097; it must be from 0 to 4096"},
+        {"routing.load=1,2,3", "load has 3 counts, but"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char line[256];
@@ -116,6 +120,22 @@ static void schedules_that_never_end(void **state)
                     "displaces one that has not been run");
 }
 
+/* It would look faster than it is. */
+static void a_schedule_without_all_reduces_needs_tp_1(void **state)
+{
+    (void)state;
+    put_file("t.lua", "local dbo = require 'dbo'\n"
+                      "local s = dbo.schedule { name = 'mine', layer = function(u)\n"
+                      "u.op('A0') u.op('A1') u.maybe_run_recv_hook()\n"
+                      "u.register_recv_hook(u.post('dispatch')) u.yield() u.op('MLP')\n"
+                      "u.maybe_run_recv_hook() u.op('S')\n"
+                      "u.register_recv_hook(u.post('combine')) u.yield() end }\n"
+                      "return dbo.experiment { gpus_per_node = 4, schedule = s,\n" MODEL REST);
+    assert_int_equal(run("dbo run t.lua"), 0);
+    expect_sentence("dbo run t.lua --set tensor_parallel_size=2", 1,
+                    "schedule mine has no all-reduce, which tensor_parallel_size 2 needs");
+}
+
 static void expect_runaway(const char *script, const char *words)
 {
     put_file("t.lua", script);
@@ -170,6 +190,7 @@ int main(void)
         cmocka_unit_test(machines_that_nobody_has),
         cmocka_unit_test(a_machine_without_sms_gives_none),
         cmocka_unit_test(schedules_that_never_end),
+        cmocka_unit_test(a_schedule_without_all_reduces_needs_tp_1),
         cmocka_unit_test(scripts_that_run_away),
         cmocka_unit_test(lists_that_are_none),
     };

@@ -92,6 +92,12 @@ static void uneven_ranks_receive_alike(void **state)
     expect_fine("uneven");
 }
 
+static void tokens_are_of_all_ranks(void **state)
+{
+    (void)state;
+    expect_fine("tokens");
+}
+
 static void busy_experts_make_their_ranks_late(void **state)
 {
     (void)state;
@@ -103,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_head_is_of_the_batch),
         cmocka_unit_test(busy_experts_make_their_ranks_late),
+        cmocka_unit_test(tokens_are_of_all_ranks),
         cmocka_unit_test(costs_of_splitting_add_up),
         cmocka_unit_test(nvlink_joins_what_the_machine_says),
         cmocka_unit_test(collectives_are_those_that_are_made),
