@@ -29,9 +29,10 @@ double dbo_ll_buffer_bytes(const dbo_model_spec *model, uint32_t redundant_exper
     double dispatch = 16 + (fp8 > wide ? fp8 : wide), combine = scales + wide;
     double send = rows * dispatch, combined = experts * rows * combine;
     double received = experts * rows * (dispatch > combine ? dispatch : combine);
-    double counts = (double)((4ull * slots + 127) / 128 * 128);
-    double bytes = 2 * (send > combined ? send : combined) + 2 * received + 2 * counts;
-    return (double)(((uint64_t)bytes + 128) / 128 * 128);
+    uint64_t counts = (4ull * slots + 127) / 128 * 128;
+    double bytes = 2 * (send > combined ? send : combined) + 2 * received + 2 * (double)counts;
+    uint64_t whole = ((uint64_t)bytes + 128) / 128 * 128;
+    return (double)whole;
 }
 
 double dbo_kv_bytes_per_token(const dbo_model_spec *model)
@@ -64,7 +65,8 @@ static double attention_weights(const dbo_model_spec *model, double tp)
 double dbo_expert_width(const dbo_model_spec *model, uint32_t expert_tp)
 {
     uint32_t gpus = expert_tp > 0 ? expert_tp : 1;
-    return (model->moe_inter + gpus - 1) / gpus;
+    uint32_t width = (model->moe_inter + gpus - 1) / gpus;
+    return width;
 }
 
 double dbo_layer_weight_bytes(const dbo_model_spec *model, const dbo_weight_spread *spread,

@@ -106,7 +106,7 @@ static dbo_status find_reached(dbo_routing *r, const dbo_placement *p, dbo_choic
     for (uint32_t s = 0; s < p->num_slots; s++)
         part[s] = 1.0 / p->copies[p->expert_of[s]];
     for (uint32_t node = 0; node < r->num_nodes; node++) {
-        uint32_t from = p->first[node * r->per_node], to = p->first[end_of_node(r, node)];
+        uint32_t from = p->first[(size_t)node * r->per_node], to = p->first[end_of_node(r, node)];
         r->nodes[node].needed =
             dbo_choice_needs(choice, p->expert_of + from, part + from, to - from);
     }

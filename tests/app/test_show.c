@@ -94,9 +94,9 @@ static void long_cuts_are_shortened(void **state)
     (void)state;
     static const char *const sets[] = {"layers=4", "nodes=2", "data_parallel_size=16",
                                        "batch.prompt_len=300",
-                                       "batch.num_tokens=3000,3300,3000,3300,3000,3300,3000,3300,"
-                                       "3000,3300,3000,3000,3300,3300,3000,"
-                                       "3300"};
+                                       ("batch.num_tokens=3000,3300,3000,3300,3000,3300,3000,3300,"
+                                        "3000,3300,3000,3000,3300,3300,3000,"
+                                        "3300")};
     simulated s;
     simulate(&s, "deepseek-v3-prefill.lua", sets, NUM(sets));
     dbo_show_slices(&s.outcome, &s.text);
@@ -110,8 +110,8 @@ static void long_cuts_are_shortened(void **state)
 
     static const char *const more[] = {"layers=4", "nodes=2", "data_parallel_size=16",
                                        "batch.prompt_len=300",
-                                       "batch.num_tokens=6300,6300,6300,6300,6300,6300,6300,6300,"
-                                       "6300,6300,3300,6300,6300,6300,6300,6300"};
+                                       ("batch.num_tokens=6300,6300,6300,6300,6300,6300,6300,6300,"
+                                        "6300,6300,3300,6300,6300,6300,6300,6300")};
     simulate(&s, "deepseek-v3-prefill.lua", more, NUM(more));
     dbo_show_slices(&s.outcome, &s.text);
     expect(&s, "ranks 0-9, 11-15: 6300 tokens");
@@ -121,8 +121,8 @@ static void long_cuts_are_shortened(void **state)
     simulated_fini(&s);
 
     static const char *const six[] = {"layers=4", "nodes=2", "data_parallel_size=16",
-                                      "batch.num_tokens=3000,3300,3000,3300,3000,3300,3000,3300,"
-                                      "3000,3300,3000,3300,3300,3300,3300,3300"};
+                                      ("batch.num_tokens=3000,3300,3000,3300,3000,3300,3000,3300,"
+                                       "3000,3300,3000,3300,3300,3300,3300,3300")};
     simulate(&s, "deepseek-v3-prefill.lua", six, NUM(six));
     dbo_show_slices(&s.outcome, &s.text);
     expect(&s, "ranks 0, 2, 4, 6, 8, 10: 3000 tokens");

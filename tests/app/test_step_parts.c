@@ -68,8 +68,8 @@ static void rows_add_up_to_the_step(void **state)
     static const char *const sets[] = {
         "", "--set all2all_backend=deepep_high_throughput --set layers=7",
         "--set enable_expert_parallel=false --set check_memory=false --set layers=9",
-        "--set nodes=2 --set data_parallel_size=8 --set tensor_parallel_size=2 --set layers=9 "
-        "--set check_memory=false --set gpus_per_node=8"};
+        ("--set nodes=2 --set data_parallel_size=8 --set tensor_parallel_size=2 --set layers=9 "
+         "--set check_memory=false --set gpus_per_node=8")};
     const char *scripts = DBO_SOURCE_DIR "/scripts/workloads";
     DIR *dir = opendir(scripts);
     int found = 0;

@@ -28,7 +28,8 @@ static void check(uint32_t num_ranks, uint32_t tp, uint32_t per_node, uint32_t r
     double node = 0, rail = 0, all = 0;
     uint32_t gpu = rank * tp;
     for (uint32_t g = 0; g < num_ranks * tp; g++) {
-        double each = (double)tokens[g / tp] / tp;
+        uint32_t of = g / tp;
+        double each = (double)tokens[of] / tp;
         bool near = g / per_node == gpu / per_node;
         all += each;
         node += near ? each : 0;

@@ -166,7 +166,7 @@ void fuzz_put_any(fuzz_writer *w)
 void fuzz_put_some(fuzz_writer *w, fuzz_kind kind)
 {
     static const char *const made[FUZZ_NUM_KINDS] = {
-        [FUZZ_EXPERIMENT] = SMALL,
+        [FUZZ_EXPERIMENT] = (SMALL),
         [FUZZ_RESULT] = "{}",
         [FUZZ_SCHEDULE] = "'mlp_shared_overlap'",
         [FUZZ_BATCH] = "dbo.decode { num_tokens = 48, context_len = 9 }",

@@ -38,15 +38,15 @@ static void all_reduces_by_hand(void **state)
 {
     (void)state;
     dbo_hardware hw = machine();
-    expect_ns(&hw, AR, 4, 1, 10000, 4300 + 10000 * 3 / 51.0);           /* one shot */
-    expect_ns(&hw, AR, 8, 1, 200000, 7200 + 200000 * 2 * 7 / 8 / 65.0); /* two shots */
-    expect_ns(&hw, AR, 4, 1, 2e7, 32000 + 2e7 * 2 * 3 / 4 / 90.0);      /* NCCL, fast */
+    expect_ns(&hw, AR, 4, 1, 10000, 4300 + 10000.0 * 3 / 51.0);           /* one shot */
+    expect_ns(&hw, AR, 8, 1, 200000, 7200 + 200000.0 * 2 * 7 / 8 / 65.0); /* two shots */
+    expect_ns(&hw, AR, 4, 1, 2e7, 32000 + 2e7 * 2 * 3 / 4 / 90.0);        /* NCCL, fast */
     hw.gpus_per_domain = 16; /* more than the engine's kernels take: NCCL, soon */
-    expect_ns(&hw, AR, 9, 1, 9000, 3600 + 1550 * 9 + 9000 * 2 * 8 / 9 / 46.0);
+    expect_ns(&hw, AR, 9, 1, 9000, 3600 + 1550 * 9 + 9000.0 * 2 * 8 / 9 / 46.0);
     hw.collective_scale = 1.5;
-    expect_ns(&hw, AR, 9, 1, 9000, 1.5 * (3600 + 1550 * 9) + 9000 * 2 * 8 / 9 / 46.0);
-    expect_ns(&hw, AR, 4, 1, 10000, 1.5 * 4300 + 10000 * 3 / 51.0);
-    expect_ns(&hw, AR, 8, 1, 200000, 1.5 * 7200 + 200000 * 2 * 7 / 8 / 65.0);
+    expect_ns(&hw, AR, 9, 1, 9000, 1.5 * (3600 + 1550 * 9) + 9000.0 * 2 * 8 / 9 / 46.0);
+    expect_ns(&hw, AR, 4, 1, 10000, 1.5 * 4300 + 10000.0 * 3 / 51.0);
+    expect_ns(&hw, AR, 8, 1, 200000, 1.5 * 7200 + 200000.0 * 2 * 7 / 8 / 65.0);
     expect_ns(&hw, AR, 4, 1, 2e8, 1.5 * 32000 + 2e8 * 2 * 3 / 4 / 90.0);
 }
 
@@ -54,7 +54,7 @@ static void gathers_and_scatters_by_hand(void **state)
 {
     (void)state;
     dbo_hardware hw = machine();
-    expect_ns(&hw, AG, 8, 1, 80000, 4400 + 800 * 8 + 80000 * 7 / 8 / 33.0);
+    expect_ns(&hw, AG, 8, 1, 80000, 4400 + 800 * 8 + 80000.0 * 7 / 8 / 33.0);
     expect_ns(&hw, RS, 8, 1, 8e7, 22400 + 8e7 * 7 / 8 / 81.0);
     expect_ns(&hw, AG, 1, 1, 8e7, 0);
 }
