@@ -153,7 +153,7 @@ static void put(void *self, const char *key, const dbo_datum *datum)
     int side = t->split && group[0] == '\0' && into != &t->cost ? ON : OFF;
     uint32_t i = 0;
     /* A speed-up is of one side over the other. */
-    if (datum->kind != DBO_DATUM_QUANTITY || (datum->unit == DBO_UNIT_TIMES && !t->split))
+    if (datum->kind != DBO_DATUM_QUANTITY || (!t->split && strcmp(key, "speedup") == 0))
         return;
     while (i < into->num_rows && strcmp(into->rows[i].key, key) != 0)
         i++;

@@ -89,11 +89,13 @@ dbo_status dbo_routing_spec_set(dbo_routing_spec *spec, const dbo_value *value, 
     const dbo_settings settings = dbo_routing_settings();
     const char *text = dbo_value_text(value);
     if (text) {
-        spec->random = strcmp(text, "random") == 0;
-        spec->load = DBO_LOAD_BALANCED;
-        if (spec->random || strcmp(text, "balanced") == 0)
-            return DBO_OK;
-        return dbo_value_mismatch("routing", "balanced, random or a table", value, err);
+        bool random = strcmp(text, "random") == 0;
+        if (!random && strcmp(text, "balanced") != 0)
+            return dbo_value_mismatch("routing", "balanced, random or a table", value, err);
+        dbo_routing_spec_fini(spec); /* a name replaces the whole */
+        dbo_routing_spec_init(spec);
+        spec->random = random;
+        return DBO_OK;
     }
     DBO_TRY(dbo_value_table("routing", "balanced, random or a table", value, err));
     const dbo_value *load = dbo_value_member(value, "load");

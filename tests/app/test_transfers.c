@@ -102,6 +102,12 @@ static void busy_experts_make_their_ranks_late(void **state)
 {
     (void)state;
     expect_fine("routing");
+    /* told beside a step that is not split, too */
+    assert_int_equal(run("dbo run " DBO_SOURCE_DIR "/scripts/workloads/deepseek-v3-decode.lua "
+                         "--set enable_dbo=false --set layers=5 --set routing=random"),
+                     0);
+    assert_non_null(strstr(printed, "rows of the busiest GPU / mean        1.0"));
+    assert_null(strstr(printed, "speed-up"));
 }
 
 int main(void)

@@ -81,10 +81,41 @@ static void what_is_no_load_is_refused(void **state)
                  "load must be balanced, zipf, lognormal or a list of counts, got string \"zip\"");
 }
 
+/* A name replaces what was said before, a table adds to it. */
+static void a_name_replaces_the_whole(void **state)
+{
+    (void)state;
+    dbo_routing_spec spec;
+    dbo_routing_spec_init(&spec);
+    const dbo_member members[] = {{"placement", TEXT("eplb")},
+                                  {"random", {.kind = DBO_VALUE_BOOL, .boolean = true}},
+                                  {"redundant_experts", INTEGER(7)}};
+    const dbo_value table = {.kind = DBO_VALUE_TABLE, .count = 3, .table = members};
+    dbo_value counts[] = {INTEGER(3), INTEGER(4)};
+    assert_int_equal(set_load(&spec, LIST_OF(counts), NULL), DBO_OK);
+    assert_int_equal(dbo_routing_spec_set(&spec, &table, NULL), DBO_OK);
+    assert_int_equal(spec.load, DBO_LOAD_COUNTED);
+    assert_int_equal(spec.placement, DBO_PLACEMENT_EPLB);
+    assert_true(spec.random);
+    assert_int_equal(spec.redundant_experts, 7);
+    const dbo_value balanced = TEXT("balanced"), random = TEXT("random"), neither = TEXT("both");
+    assert_int_equal(dbo_routing_spec_set(&spec, &neither, NULL), DBO_INVALID);
+    assert_int_equal(spec.redundant_experts, 7);
+    assert_int_equal(dbo_routing_spec_set(&spec, &balanced, NULL), DBO_OK);
+    assert_int_equal(spec.load, DBO_LOAD_BALANCED);
+    assert_int_equal(spec.placement, DBO_PLACEMENT_LINEAR);
+    assert_false(spec.random);
+    assert_int_equal(spec.redundant_experts, 0);
+    assert_int_equal(spec.num_rows, 0);
+    assert_int_equal(dbo_routing_spec_set(&spec, &random, NULL), DBO_OK);
+    assert_true(spec.random);
+    dbo_routing_spec_fini(&spec);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_load_has_a_name),
-                                       cmocka_unit_test(a_load_is_counted),
-                                       cmocka_unit_test(what_is_no_load_is_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_load_has_a_name), cmocka_unit_test(a_load_is_counted),
+        cmocka_unit_test(what_is_no_load_is_refused), cmocka_unit_test(a_name_replaces_the_whole)};
     return cmocka_run_group_tests_name("routing_set", tests, NULL, NULL);
 }
