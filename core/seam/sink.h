@@ -36,6 +36,11 @@ typedef enum dbo_span_part {
 
 #define DBO_SPAN_MAX_BYTES ((UINT64_C(1) << 40) - 1)
 
+#ifdef __clang__ /* in C++ it says what is an extension in spite of __extension__ */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wnested-anon-types"
+#endif
+
 /* 32 bytes. Times are the device's, in ns. */
 typedef struct dbo_span {
     dbo_op_id id;
@@ -50,6 +55,10 @@ typedef struct dbo_span {
         uint64_t packed; /* all four, the first in the lowest bits */
     };
 } dbo_span;
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 typedef enum dbo_mark_kind {
     DBO_MARK_TURN,       /* an ubatch takes the turn (ubatch DBO_MARK_MAIN: the runner) */

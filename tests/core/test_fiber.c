@@ -240,8 +240,9 @@ static void walking_body(void *arg)
     (void)arg;
     volatile unsigned char here = 1;
     walk_start = (const unsigned char *)&here;
-    for (ptrdiff_t step = 0; step < 100 * (ptrdiff_t)DBO_FIBER_STACK_BYTES; step += 512)
-        here = *((volatile const unsigned char *)walk_start - step);
+    volatile uintptr_t at = (uintptr_t)walk_start; /* numbers: no compiler knows where they lead */
+    for (size_t step = 0; step < 100 * (size_t)DBO_FIBER_STACK_BYTES; step += 512, at -= 512)
+        here = *(volatile const unsigned char *)at;
     _exit(2);
 }
 

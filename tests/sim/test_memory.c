@@ -30,7 +30,7 @@
 typedef struct use {
     dbo_op_id id;
     uint64_t from, to;
-    bool writes;
+    uint64_t writes; /* no padding: uses are compared byte by byte */
 } use;
 
 typedef struct probe {
