@@ -4,7 +4,7 @@
  * else is the command's own (cli.h). Where the limit of the stack is low, the command gets a thread
  * with one that is large enough, as then have all threads.
  */
-#include "app/commands.h"
+#include "app/command/commands.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -34,6 +34,7 @@
 #define DBO_DBO_H
 
 #include "core/base/status.h"      /* how functions fail */
+#include "core/base/version.h"     /* which version this is */
 #include "core/decide/slice.h"     /* where to cut a batch */
 #include "core/program/builders.h" /* the built-in schedules as programs */
 #include "core/program/program.h"  /* schedules as data */
@@ -47,6 +48,5 @@
 #include "core/trace/split_cost.h" /* what splitting costs, by share */
 #include "core/trace/trace.h"      /* what happened */
 #include "core/turn/context.h"     /* fibers and threads; dbo_context_adopt */
-#include "core/version.h"          /* which version this is */
 
 #endif

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 out=${1:-build/deb}
-version=$(sed -n 's/.*define DBO_VERSION_[A-Z]* //p' core/version.h | paste -s -d .)
+version=$(sed -n 's/.*define DBO_VERSION_[A-Z]* //p' core/base/version.h | paste -s -d .)
 tree=$out/dbo-$version
 rm -rf "$tree"
 mkdir -p "$out"

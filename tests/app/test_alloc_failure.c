@@ -5,7 +5,7 @@
  * alone, and with all that follow. Each time it must fail with a sentence, leave nothing allocated,
  * and at the end work as if nothing had been.
  */
-#include "app/commands.h"
+#include "app/command/commands.h"
 #include "app/lua/lua_load.h"
 #include "app/say/result_text.h"
 #include "core/check/order/check.h"

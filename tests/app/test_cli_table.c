@@ -1,7 +1,7 @@
 /* test_cli_table.c: what holds of every command and every option, walked by their tables: each is
  * in the help, the manual page and the completions; an output that cannot be written has one exit
  * code; a mistake that several commands can be given has one sentence. */
-#include "app/commands.h"
+#include "app/command/commands.h"
 #include "tests/support/command.h"
 
 #define EXPERIMENT EXPERIMENT_WITH("")

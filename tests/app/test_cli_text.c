@@ -1,6 +1,6 @@
 /* test_cli_text.c: how the command's texts are laid out: widths, examples, units, ASCII, and what
  * it says where there is nothing to show. */
-#include "app/commands.h"
+#include "app/command/commands.h"
 #include "core/base/strbuf.h"
 #include "tests/support/command.h"
 

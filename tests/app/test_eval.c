@@ -1,6 +1,6 @@
 /* test_eval.c: `dbo eval` on cases that are wrong: missing keys, other types, noise; and its exit
  * codes. */
-#include "app/commands.h"
+#include "app/command/commands.h"
 #include "core/base/prng.h"
 #include "lab/files/json.h"
 #include "lab/files/json_write.h"

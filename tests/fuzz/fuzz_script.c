@@ -7,7 +7,7 @@
  * A script runs on this thread (the linker leads the sandbox's call here): a thread for each of
  * some millions costs more than the script. fuzz_lua.c has the thread and its watch.
  */
-#include "app/cli_check_runs.h"
+#include "app/command/check_runs.h"
 #include "app/lua/lua_load.h"
 #include "app/lua/lua_sandbox_impl.h"
 #include "app/say/describe.h"

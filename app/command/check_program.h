@@ -1,11 +1,11 @@
-/* cli_check_program.h: `dbo check --program`: a program from a file, without a run.
+/* check_program.h: `dbo check --program`: a program from a file, without a run.
  *
  *     return dbo_cli_check_program(cli, "p.json", 3, &arguments->json);
  */
-#ifndef DBO_APP_CLI_CHECK_PROGRAM_H
-#define DBO_APP_CLI_CHECK_PROGRAM_H
+#ifndef DBO_APP_CHECK_PROGRAM_H
+#define DBO_APP_CHECK_PROGRAM_H
 
-#include "app/cli.h"
+#include "app/command/cli.h"
 
 /* Checks the program at `path` ("-": stdin), run `layers` times (0: once), writes findings to
  * `json` where it is asked for, and prints; returns the exit code. */

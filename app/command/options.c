@@ -1,10 +1,10 @@
-/* cli_options.c: the command line against the table of options, before argp parses it (cli.h).
+/* options.c: the command line against the table of options, before argp parses it (cli.h).
  *
  * argp's own messages are several lines and name no near option, so every mistake is found here
  * first, by getopt_long's rules: long options by a unique beginning, values after '=' or as the
  * next word, short options in bundles, "--" ends them.
  */
-#include "app/commands.h"
+#include "app/command/commands.h"
 #include "core/base/suggest.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* cli_run.c: `dbo run SCRIPT`: loads an experiment, simulates it, prints what happened. */
-#include "app/cli_script.h"
+/* run.c: `dbo run SCRIPT`: loads an experiment, simulates it, prints what happened. */
+#include "app/command/script.h"
 #include "app/io/output_json.h"
 #include "app/say/describe.h"
 #include "app/say/result_text.h"

@@ -1,6 +1,7 @@
-/* cli_explain.c: `dbo explain TERM`. */
-#include "app/cli.h"
+/* explain.c: `dbo explain TERM`. */
 #include "app/say/explain.h"
+
+#include "app/command/cli.h"
 
 #include <stdio.h>
 #include <string.h>

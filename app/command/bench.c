@@ -1,6 +1,6 @@
-/* cli_bench.c: `dbo bench [NAME]`: measures, prints a table, writes JSON. */
+/* bench.c: `dbo bench [NAME]`: measures, prints a table, writes JSON. */
 #include "app/bench/bench_report.h"
-#include "app/cli.h"
+#include "app/command/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* cli_faults.c: `dbo faults`: the table of faults, as text and as JSON. */
-#include "app/cli.h"
+/* faults.c: `dbo faults`: the table of faults, as text and as JSON. */
+#include "app/command/cli.h"
 #include "app/io/output_json.h"
 #include "app/say/fault_text.h"
 

@@ -1,5 +1,5 @@
-/* cli_script.c: a script and its overrides from the command line (cli_script.h). */
-#include "app/cli_script.h"
+/* script.c: a script and its overrides from the command line (script.h). */
+#include "app/command/script.h"
 
 #include "app/io/input.h"
 #include "app/io/script_path.h"

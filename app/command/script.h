@@ -1,4 +1,4 @@
-/* cli_script.h: what every command that takes a script shares: the script, by its path or by its
+/* script.h: what every command that takes a script shares: the script, by its path or by its
  * name, --set, --allow-read, --executor, --fault, --time-limit, --memory-limit.
  *
  *     typedef struct my_arguments { dbo_script_arguments script; ... } my_arguments;
@@ -9,10 +9,10 @@
  *     DBO_TRY(dbo_script_find_input(&arguments->script, cli, err));
  *     DBO_TRY(dbo_script_load(&arguments->script, stdout, cli, &experiment, err));
  */
-#ifndef DBO_APP_CLI_SCRIPT_H
-#define DBO_APP_CLI_SCRIPT_H
+#ifndef DBO_APP_SCRIPT_H
+#define DBO_APP_SCRIPT_H
 
-#include "app/cli.h"
+#include "app/command/cli.h"
 #include "lab/experiment/experiment.h"
 
 #include <limits.h>

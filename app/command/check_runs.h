@@ -1,4 +1,4 @@
-/* cli_check_runs.h: `dbo check` of what a script itself runs: each dbo.run is checked, as well.
+/* check_runs.h: `dbo check` of what a script itself runs: each dbo.run is checked, as well.
  *
  *     dbo_check_runs runs;
  *     dbo_check_runs_init(&runs, &job, path, width);
@@ -6,8 +6,8 @@
  *     if (runs.count > 0) use(&runs.findings, runs.text);
  *     dbo_check_runs_fini(&runs);
  */
-#ifndef DBO_APP_CLI_CHECK_RUNS_H
-#define DBO_APP_CLI_CHECK_RUNS_H
+#ifndef DBO_APP_CHECK_RUNS_H
+#define DBO_APP_CHECK_RUNS_H
 
 #include "lab/check/check.h"
 

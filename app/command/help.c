@@ -1,7 +1,7 @@
-/* cli_help.c: `dbo help`, `dbo help COMMAND` and every --help: the tables of commands and options
+/* help.c: `dbo help`, `dbo help COMMAND` and every --help: the tables of commands and options
  * as text. */
-#include "app/cli_man.h"
-#include "app/commands.h"
+#include "app/command/commands.h"
+#include "app/command/man.h"
 #include "viz/text/wrap.h"
 
 #include <stdio.h>

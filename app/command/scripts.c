@@ -1,5 +1,5 @@
-/* cli_scripts.c: `dbo scripts`: the scripts that can be named instead of their path. */
-#include "app/cli.h"
+/* scripts.c: `dbo scripts`: the scripts that can be named instead of their path. */
+#include "app/command/cli.h"
 #include "app/io/script_path.h"
 #include "app/say/fault_text.h"
 #include "viz/text/wrap.h"

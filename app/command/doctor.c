@@ -1,5 +1,5 @@
-/* cli_doctor.c: `dbo doctor`: what this build was made with, and what this machine has. */
-#include "app/cli.h"
+/* doctor.c: `dbo doctor`: what this build was made with, and what this machine has. */
+#include "app/command/cli.h"
 #include "core/turn/fiber.h"
 #include "dbo_build.h"
 #include "lab/faults/faults.h"

@@ -1,10 +1,10 @@
-/* cli_man.c: the manual page, made of the tables that --help is made of (cli_man.h).
+/* man.c: the manual page, made of the tables that --help is made of (man.h).
  *
  * Texts are paragraphs, and lines that begin with blanks, which are printed as they are.
  */
-#include "app/cli_man.h"
+#include "app/command/man.h"
 
-#include "app/commands.h"
+#include "app/command/commands.h"
 #include "dbo_build.h"
 
 #include <stdio.h>

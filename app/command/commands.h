@@ -1,5 +1,6 @@
-/* commands.h: the commands of `dbo`. A new one is a file cli_NAME.c that defines dbo_command_NAME
- * (cli.h), a row here, and its words in say/commands.txt; help, manual page and completions follow.
+/* commands.h: the commands of `dbo`. A new one is a file app/command/NAME.c that defines
+ * dbo_command_NAME (cli.h), a row here, and its words in say/commands.txt; help, manual page and
+ * completions follow.
  *
  *     const dbo_command *command;
  *     for (size_t i = 0; (command = dbo_command_at(i)); i++)
@@ -8,7 +9,7 @@
 #ifndef DBO_APP_COMMANDS_H
 #define DBO_APP_COMMANDS_H
 
-#include "app/cli.h"
+#include "app/command/cli.h"
 
 /* In the order of the help. */
 #define DBO_COMMAND_MAP(X) \
@@ -28,7 +29,7 @@
 DBO_COMMAND_MAP(DBO_COMMAND_DECLARE)
 #undef DBO_COMMAND_DECLARE
 
-/* `dbo` itself: its help lists the others (cli_help.c). */
+/* `dbo` itself: its help lists the others (help.c). */
 extern const dbo_command dbo_command_top;
 
 /* The command at `index`, NULL past the end. */

@@ -1,8 +1,8 @@
-/* cli_check_program.c: `dbo check --program` (cli_check_program.h).
+/* check_program.c: `dbo check --program` (check_program.h).
  *
  * A path that cannot be read or written is a mistake on the command line, what the file says wrong
  * is a failure. The last line says what was looked at and what was taken for granted. */
-#include "app/cli_check_program.h"
+#include "app/command/check_program.h"
 
 #include "app/io/input.h"
 #include "app/say/findings_text.h"

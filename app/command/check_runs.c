@@ -1,5 +1,5 @@
-/* cli_check_runs.c: see cli_check_runs.h. It is called from the script's thread. */
-#include "app/cli_check_runs.h"
+/* check_runs.c: see check_runs.h. It is called from the script's thread. */
+#include "app/command/check_runs.h"
 
 #include "app/say/findings_text.h"
 #include "viz/text/wrap.h"

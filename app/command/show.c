@@ -1,6 +1,7 @@
-/* cli_show.c: `dbo show PART SCRIPT`: one part of a step as a table. */
-#include "app/cli_script.h"
+/* show.c: `dbo show PART SCRIPT`: one part of a step as a table. */
 #include "app/show/show.h"
+
+#include "app/command/script.h"
 #include "viz/text/layers.h"
 
 #include <stdio.h>

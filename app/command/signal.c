@@ -1,4 +1,4 @@
-/* cli_signal.c: Ctrl-C as a flag.
+/* signal.c: Ctrl-C as a flag.
  *
  * The one variable of the program outside any object: a signal handler has no other way to say
  * something. Simulator and scripts poll it, scripts from a thread of their own, hence an atomic
@@ -10,7 +10,7 @@
  * by the gigabyte that is given back) is ended there, in the handler, with the sentence, the code
  * and the half-written files as on the way out.
  */
-#include "app/cli.h"
+#include "app/command/cli.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
 /* cli.h: a command of `dbo`, described once: its table of options is what parses, and what --help,
  * the manual page and the completions say.
  *
- * A command is one file, cli_NAME.c, one row in commands.h, and its words in say/commands.txt:
+ * A command is one file, app/command/NAME.c, one row in commands.h, and its words in
+ * say/commands.txt:
  *
  *     typedef struct greet_arguments { const char *name; bool loud; } greet_arguments;
  *     static const dbo_cli_option arguments[] = {
@@ -129,7 +130,7 @@ const dbo_cli_option *dbo_cli_option_at(const dbo_command *command, size_t index
 /* Is it one of every command? */
 bool dbo_cli_is_shared(const dbo_cli_option *option);
 
-/* Looks through argv for unknown options, missing and superfluous values (cli_options.c);
+/* Looks through argv for unknown options, missing and superfluous values (options.c);
  * `first_word` (may be NULL): only up to the first argument that is no option, whose index it gets
  * (argc if none). */
 dbo_status dbo_cli_check(const dbo_command *command, int argc, char **argv, int *first_word,
@@ -137,7 +138,7 @@ dbo_status dbo_cli_check(const dbo_command *command, int argc, char **argv, int 
 /* A value that is none of the option's words. */
 dbo_status dbo_cli_fail_word(const dbo_cli_option *option, const char *text, dbo_error *err);
 
-/* Appends the help of a command (cli_help.c). */
+/* Appends the help of a command (help.c). */
 void dbo_cli_add_help(const dbo_command *command, dbo_strbuf *out);
 /* Appends "SCRIPT [NAME]": its arguments. */
 void dbo_cli_add_arguments(const dbo_command *command, dbo_strbuf *out);
@@ -172,7 +173,7 @@ const char *dbo_cli_document_on_stdout(const dbo_cli *cli);
 uint32_t dbo_cli_columns(void);
 uint32_t dbo_cli_width(void); /* the same, or 80 */
 
-/* ---- Ctrl-C (cli_signal.c) ---- */
+/* ---- Ctrl-C (signal.c) ---- */
 
 /* From now on the first Ctrl-C (or SIGTERM, SIGHUP) only makes dbo_cli_interrupted true; a second
  * one ends the process at once. A closed pipe and a file that may not grow are errors of write, not

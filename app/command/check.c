@@ -1,14 +1,15 @@
-/* cli_check.c: `dbo check`: is a run, or a bare program, right in every order of completion?
+/* check.c: `dbo check`: is a run, or a bare program, right in every order of completion?
  *
  * With a script the run is simulated and checked (check.h); with --fault alone the script is the
  * fault's own scene; with --program there is no run.
  */
-#include "app/cli_check_program.h"
-#include "app/cli_check_runs.h"
-#include "app/cli_script.h"
+#include "lab/check/check.h"
+
+#include "app/command/check_program.h"
+#include "app/command/check_runs.h"
+#include "app/command/script.h"
 #include "app/say/fault_text.h"
 #include "app/say/findings_text.h"
-#include "lab/check/check.h"
 #include "viz/text/wrap.h"
 #include "viz/trace/trace_json.h"
 

@@ -1,11 +1,11 @@
-/* cli_completion.c: `dbo completion SHELL`: scripts made of the tables of commands and options.
+/* completion.c: `dbo completion SHELL`: scripts made of the tables of commands and options.
  *
  * bash and zsh run the same function, _dbo_find: of the words before the one to complete it makes
  * the `flags` that may come, the `names` that it can be, and whether it can be a file. Names of
  * scripts are asked of dbo itself when they are wanted. fish has a line for each thing that can
  * come.
  */
-#include "app/commands.h"
+#include "app/command/commands.h"
 
 #include <stdio.h>
 

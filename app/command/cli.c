@@ -1,9 +1,9 @@
 /* cli.c: runs a command by its table (cli.h).
  *
  * argp finds options and arguments; mistakes that it would report itself are found before
- * (cli_options.c), and what a value says is checked by its row.
+ * (options.c), and what a value says is checked by its row.
  */
-#include "app/cli.h"
+#include "app/command/cli.h"
 
 #include "app/io/input.h"
 #include "core/base/clean.h"

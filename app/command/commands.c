@@ -1,5 +1,5 @@
 /* commands.c: the table of commands (commands.h). */
-#include "app/commands.h"
+#include "app/command/commands.h"
 
 static const dbo_command *const commands[] = {
 #define COMMAND_ROW(name) &dbo_command_##name,

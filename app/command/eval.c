@@ -1,7 +1,8 @@
-/* cli_eval.c: `dbo eval KIND --in FILE`: reads the file, prints the answers. */
-#include "app/cli.h"
-#include "app/cli_script.h"
+/* eval.c: `dbo eval KIND --in FILE`: reads the file, prints the answers. */
 #include "app/eval/eval.h"
+
+#include "app/command/cli.h"
+#include "app/command/script.h"
 
 #include <stdio.h>
 #include <string.h>
