@@ -9,7 +9,7 @@ static dbo_status open(const dbo_backend_options *o, void **self, dbo_error *err
         .num_classes = o->num_classes,
         .class_of = o->class_of,
         .ep_size = o->ep_size,
-        .gpus_per_node = o->gpus_per_node,
+        .gpus_per_domain = o->gpus_per_domain,
         .transport = o->low_latency ? DBO_SIM_LL : DBO_SIM_HT,
         .contexts = o->contexts,
         .queue_depth = o->queue_depth,

@@ -76,9 +76,9 @@ typedef struct layout {
     double nodes, ranks, per_node;
 } layout;
 
-static layout lay_out(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node)
+static layout lay_out(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_domain)
 {
-    uint32_t per_node = gpus_per_node == 0 ? hardware->gpus_per_domain : gpus_per_node;
+    uint32_t per_node = gpus_per_domain == 0 ? hardware->gpus_per_domain : gpus_per_domain;
     if (per_node > ep)
         per_node = ep;
     uint32_t nodes = (ep + per_node - 1) / per_node;
@@ -153,10 +153,10 @@ static double copy_ns(const dbo_hardware *hardware, double bytes, uint32_t sms)
     return 2 * bytes / (hardware->hbm_gbps * LL_COPY_HBM * share);
 }
 
-void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
+void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_domain,
                    const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_ll_time *out)
 {
-    layout l = lay_out(hardware, ep, gpus_per_node);
+    layout l = lay_out(hardware, ep, gpus_per_domain);
     token_flow tokens = tokens_of(cost, direction);
     double row = (double)cost->topk * cost->bytes_per_token;
     double sent = tokens.out * row, received = tokens.in * row;
@@ -197,11 +197,11 @@ void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_
 
 /* ---- high throughput ---- */
 
-void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
+void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_domain,
                    const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t comm_sms,
                    dbo_ht_time *out)
 {
-    layout l = lay_out(hardware, ep, gpus_per_node);
+    layout l = lay_out(hardware, ep, gpus_per_domain);
     uint32_t sms = comm_sms == 0 ? hardware->comm_sms : comm_sms;
     if (sms > hardware->sms)
         sms = hardware->sms;

@@ -1,6 +1,6 @@
 /* fabric.h: what an all-to-all asks of its rank: bytes, ports, latencies (docs/model.md).
  *
- * Ranks are laid out node by node, gpus_per_node to a node. Each has four ports: NVLink and NIC,
+ * Ranks are laid out node by node, gpus_per_domain to a node. Each has four ports: NVLink and NIC,
  * out and in. Unless the cost says how many rows cross each port (core/layer/routing.h), routing is
  * uniform (under the group limit of the cost): what a rank sends goes to all alike, and a rank
  * receives the mean of what all send; expectations are exact. A rank's part
@@ -68,15 +68,15 @@ typedef struct dbo_ht_time {
     dbo_flow out, in;
 } dbo_ht_time;
 
-/* ep ranks, gpus_per_node of them a node (0: hardware->gpus_per_domain). With cost->fixed_ns the
+/* ep ranks, gpus_per_domain of them a node (0: hardware->gpus_per_domain). With cost->fixed_ns the
  * flight takes exactly that and asks for no port, the kernels take 0. */
-void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
+void dbo_fabric_ll(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_domain,
                    const dbo_a2a_cost *cost, dbo_a2a_direction direction, dbo_ll_time *out);
 
 /* The same for HT, whose combine carries the rows of its dispatch back, in its own row size.
  * `comm_sms`: SMs of the transfer; 0: hardware->comm_sms. With cost->fixed_ns it takes exactly
  * that, the counts 0. */
-void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_node,
+void dbo_fabric_ht(const dbo_hardware *hardware, uint32_t ep, uint32_t gpus_per_domain,
                    const dbo_a2a_cost *cost, dbo_a2a_direction direction, uint32_t comm_sms,
                    dbo_ht_time *out);
 

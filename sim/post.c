@@ -80,7 +80,7 @@ static void cost_ll(const sim_rank *rank, const dbo_a2a_args *args, sim_item *it
     const dbo_sim_options *o = &rank->sim->options;
     dbo_ll_time time = {.flight_ns = args->cost->fixed_ns > 0 ? args->cost->fixed_ns : 0};
     if (o->hardware)
-        dbo_fabric_ll(o->hardware, o->ep_size, o->gpus_per_node, args->cost, args->direction,
+        dbo_fabric_ll(o->hardware, o->ep_size, o->gpus_per_domain, args->cost, args->direction,
                       &time);
     item->ns = time.send_ns;
     item->sms = (uint16_t)(time.send_ns > 0 ? time.sms : 0);
@@ -103,7 +103,7 @@ static void cost_ht(const sim_rank *rank, const dbo_a2a_args *args, sim_item *it
     if (!o->hardware || args->cost->fixed_ns >= 0)
         return;
     dbo_ht_time time;
-    dbo_fabric_ht(o->hardware, o->ep_size, o->gpus_per_node, args->cost, args->direction,
+    dbo_fabric_ht(o->hardware, o->ep_size, o->gpus_per_domain, args->cost, args->direction,
                   rank->comm_sms, &time);
     item->ns = time.out.ns;
     item->sms = (uint16_t)time.sms;

@@ -40,7 +40,7 @@ typedef struct dbo_sim_options {
     uint32_t num_classes;         /* simulated; 0: as many as num_ranks */
     const uint32_t *class_of;     /* num_ranks entries < num_classes; NULL: one to one; copied */
     uint32_t ep_size;             /* GPUs that an all-to-all spans; 0: as many as num_ranks */
-    uint32_t gpus_per_node;       /* that NVLink joins; 0: as many as the hardware's does */
+    uint32_t gpus_per_domain;     /* that NVLink joins; 0: as many as the hardware's does */
     dbo_sim_transport transport;
     dbo_context_kind contexts;
     uint32_t queue_depth;       /* launches a stream holds before the host waits; 0: 1024 */

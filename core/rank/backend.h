@@ -35,7 +35,7 @@ typedef struct dbo_backend_options {
     uint32_t num_classes;     /* folded: one rank of each class is run; 0: not */
     const uint32_t *class_of; /* (num_ranks) entries < num_classes; NULL: one to one; copied */
     uint32_t ep_size;         /* GPUs that an all-to-all spans; 0: as many as num_ranks */
-    uint32_t gpus_per_node;   /* that NVLink joins; 0: as many as the machine does */
+    uint32_t gpus_per_domain; /* that NVLink joins; 0: as many as the machine does */
     bool low_latency;         /* all-to-alls are LL, else HT */
     const char *transport;    /* how bytes travel, by the back end's names; NULL: its choice */
     dbo_context_kind contexts;

@@ -225,7 +225,7 @@ dbo_status dbo_numeric_scene_init(dbo_numeric_scene *scene, const dbo_experiment
     scene->job = (dbo_numeric_job){.config = &scene->config,
                                    .num_layers = few_layers(experiment),
                                    .num_steps = num_steps,
-                                   .gpus_per_node = experiment->gpus_per_domain,
+                                   .gpus_per_domain = experiment->gpus_per_domain,
                                    .seed = experiment->seed,
                                    .fault = experiment->has_fault ? &experiment->fault : NULL};
     set_costs(scene, experiment);

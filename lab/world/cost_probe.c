@@ -100,12 +100,12 @@ static dbo_status post(dbo_tap *tap, dbo_tap_call *call)
     tap->below.a2a->caps(tap->below.a2a_self, &caps);
     if (caps.has_hook) {
         dbo_ll_time time;
-        dbo_fabric_ll(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
+        dbo_fabric_ll(probe->hardware, probe->ep_size, probe->gpus_per_domain, args->cost,
                       args->direction, &time);
         sums_of(probe)->comm_ns += time.flight_ns + time.recv_ns;
     } else {
         dbo_ht_time time;
-        dbo_fabric_ht(probe->hardware, probe->ep_size, probe->gpus_per_node, args->cost,
+        dbo_fabric_ht(probe->hardware, probe->ep_size, probe->gpus_per_domain, args->cost,
                       args->direction, probe->comm_sms, &time);
         sums_of(probe)->comm_ns += time.ns;
     }
@@ -126,10 +126,10 @@ static const dbo_tap_hooks hooks = {.before =
                                     .counts_charges = true};
 
 void dbo_cost_probe_wrap(dbo_cost_probe *probe, dbo_seam *seam, const dbo_hardware *hardware,
-                         uint32_t ep_size, uint32_t gpus_per_node)
+                         uint32_t ep_size, uint32_t gpus_per_domain)
 {
-    *probe =
-        (dbo_cost_probe){.hardware = hardware, .ep_size = ep_size, .gpus_per_node = gpus_per_node};
+    *probe = (dbo_cost_probe){
+        .hardware = hardware, .ep_size = ep_size, .gpus_per_domain = gpus_per_domain};
     dbo_cost_probe_reset(probe);
     dbo_tap_wrap(&probe->tap, &hooks, probe, seam);
 }

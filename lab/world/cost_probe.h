@@ -4,8 +4,8 @@
  * A tap (core/seam/tap.h) between the engine and a seam. Sums are of ops alone on the GPU, as the
  * cost model has them, not of what sharing made of them. What is captured counts once a replay.
  *
- *     dbo_cost_probe_wrap(&probe, &seam, &hardware, ep_size, gpus_per_node);     then dbo_rank_init
- *     dbo_cost_probe_reset(&probe);                                              before each step
+ *     dbo_cost_probe_wrap(&probe, &seam, &hardware, ep_size, gpus_per_domain); // then the rank
+ *     dbo_cost_probe_reset(&probe);                                            // before each step
  *     dbo_cost_sums sums = dbo_cost_probe_sums(&probe);
  */
 #ifndef DBO_COST_PROBE_H
@@ -24,7 +24,7 @@ typedef struct dbo_cost_probe_graph {
 typedef struct dbo_cost_probe {
     dbo_tap tap;
     const dbo_hardware *hardware;
-    uint32_t ep_size, gpus_per_node;
+    uint32_t ep_size, gpus_per_domain;
     uint32_t compute_sms, comm_sms;
     bool captures;
     dbo_cost_sums captured; /* of the capture under way */
@@ -37,7 +37,7 @@ typedef struct dbo_cost_probe {
 
 /* Puts the probe around *seam. It must live as long as the seam is used. */
 void dbo_cost_probe_wrap(dbo_cost_probe *probe, dbo_seam *seam, const dbo_hardware *hardware,
-                         uint32_t ep_size, uint32_t gpus_per_node);
+                         uint32_t ep_size, uint32_t gpus_per_domain);
 void dbo_cost_probe_fini(dbo_cost_probe *probe); /* of a zeroed one is fine */
 /* Starts over; graphs are kept. */
 void dbo_cost_probe_reset(dbo_cost_probe *probe);

@@ -135,7 +135,7 @@ static dbo_status run(numeric_run *w, dbo_error *err)
     const dbo_world_options options = {
         .machine = {.hardware = job->hardware,
                     .num_ranks = w->config.data_parallel_size,
-                    .gpus_per_node = job->gpus_per_node,
+                    .gpus_per_domain = job->gpus_per_domain,
                     .low_latency = w->config.all2all_backend != DBO_BACKEND_HT,
                     .contexts = w->config.executor,
                     .numeric = true,

@@ -29,7 +29,7 @@ typedef struct dbo_numeric_job {
     const dbo_model_spec *cost_model; /* of the costs; NULL: the same, or: */
     const dbo_layer_costs *fixed;     /* every ubatch's layer takes this; NULL: as modelled */
     const dbo_hardware *hardware;     /* NULL: no time passes but what the hook says */
-    uint32_t num_layers, num_steps, gpus_per_node;
+    uint32_t num_layers, num_steps, gpus_per_domain;
     const dbo_request_list *const *requests; /* (num_steps, data_parallel_size) */
     uint64_t seed;
     dbo_plan_hook hook;        /* sees the programs of every rank and step; prepare NULL: none */

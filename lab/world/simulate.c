@@ -187,7 +187,7 @@ static dbo_status run(simulation *s, const dbo_simulate_options *options, dbo_si
                     .num_classes = s->real ? 0 : s->fold.num_classes,
                     .class_of = s->real ? NULL : s->fold.class_of,
                     .ep_size = s->experiment->ep_size,
-                    .gpus_per_node = s->experiment->gpus_per_domain,
+                    .gpus_per_domain = s->experiment->gpus_per_domain,
                     .low_latency = s->config.all2all_backend != DBO_BACKEND_HT,
                     .transport = dbo_config_transport(&s->config),
                     .contexts = s->config.executor,

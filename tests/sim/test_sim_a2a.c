@@ -125,7 +125,7 @@ static void the_host_waits_without_giving_its_turn(void **state)
         assert_true(time.counts_ns < time.ns);
         sim_world_open(&w, (dbo_sim_options){.num_ranks = ranks,
                                              .hardware = &hardware,
-                                             .gpus_per_node = 8,
+                                             .gpus_per_domain = 8,
                                              .transport = DBO_SIM_HT,
                                              .contexts = kinds[i % 2]});
         sim_world_must_run(&w, two_ubatches, &c);
@@ -243,7 +243,7 @@ static void ll_has_three_phases(void **state)
     assert_true(time.send_ns > 0 && time.recv_ns > 0 && time.flight_ns > time.send_ns);
     sim_world_open(&w, (dbo_sim_options){.num_ranks = 16,
                                          .hardware = &hardware,
-                                         .gpus_per_node = 8,
+                                         .gpus_per_domain = 8,
                                          .transport = DBO_SIM_LL});
     sim_world_must_run(&w, ll_kernels, &cost);
     for (uint32_t r = 0; r < 16; r++) {

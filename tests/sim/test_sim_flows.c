@@ -564,7 +564,7 @@ static void both_agree(void **state)
         solve(&ref, &s);
         sim_world_open(&w, (dbo_sim_options){.num_ranks = s.num_ranks,
                                              .hardware = &s.hardware,
-                                             .gpus_per_node = 2,
+                                             .gpus_per_domain = 2,
                                              .transport = s.ll ? DBO_SIM_LL : DBO_SIM_HT});
         sim_world_must_run(&w, follow, &s);
         for (uint32_t r = 0; r < s.num_ranks; r++)

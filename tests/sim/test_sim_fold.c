@@ -140,7 +140,7 @@ static void make_workload(workload *load, uint64_t seed, uint32_t num_ranks)
     prng_shuffle(&prng, load->class_of, num_ranks);
     load->options = (dbo_sim_options){.num_ranks = num_ranks,
                                       .hardware = &load->hardware,
-                                      .gpus_per_node = 4,
+                                      .gpus_per_domain = 4,
                                       .transport = ll ? DBO_SIM_LL : DBO_SIM_HT,
                                       .queue_depth = depths[dbo_prng_below(&prng, 4)],
                                       .exchange_ns = 3000};
