@@ -75,7 +75,7 @@ if command -v zsh >/dev/null; then
         failures=$((failures + 1))
     fi
 else
-    echo "zsh is not here: its completion is not run"
+    echo "NOT RUN: zsh is missing: its completion is not tested"
 fi
 if command -v fish >/dev/null; then
     "$dbo" completion fish >dbo.fish
@@ -98,7 +98,7 @@ threshold threshold_at'
         failures=$((failures + 1))
     fi
 else
-    echo "fish is not here: its completion is not run"
+    echo "NOT RUN: fish is missing: its completion is not tested"
 fi
 rm -r "$PWD"
 

@@ -1,5 +1,6 @@
 /* test_fiber.c: fibers keep what lies on their stacks, whoever else runs in between. */
 #include "core/turn/fiber.h"
+#include "tests/support/not_run.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -317,7 +318,7 @@ static void test_own_stacks_go(void **state)
         for (size_t i = 0; i < COUNT; i++)
             dbo_fiber_destroy(fibers[i]);
         if (!look_at_memory(&mappings[round], &pages[round]))
-            skip();
+            not_run("/proc/self is not there: that stacks go with their fibers is not tested");
     }
     long stack = (long)(DBO_FIBER_STACK_BYTES / (size_t)sysconf(_SC_PAGESIZE));
     assert_true(mappings[1] - mappings[0] < COUNT / 2);
@@ -410,10 +411,8 @@ static bool use_up_mappings(void)
 static void test_the_limit_is_named(void **state)
 {
     (void)state;
-    if (!LIMITS_CAN_BE_MET) {
-        print_message("NOT RUN: a sanitizer's own mappings are beyond these limits\n");
-        skip();
-    }
+    if (!LIMITS_CAN_BE_MET)
+        not_run("a sanitizer's own mappings are beyond the limits: their sentences are not tested");
     expect_refusal(limit_address_space, "(ulimit -v)", "raise ulimit -v");
     expect_refusal(use_up_mappings, "(vm.max_map_count)", "raise vm.max_map_count");
 }

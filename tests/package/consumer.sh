@@ -108,7 +108,7 @@ if command -v $cxx >/dev/null; then
     runs build/own_c "$equal"
     runs build/own_cpp "$version ok"
 else
-    echo "$cxx is not here: no C++, and no CMake"
+    echo "NOT RUN: $cxx is missing: the library is not tried from C++, nor with CMake"
 fi
 
 # A shared library tells its version, and gives what is public and nothing else.

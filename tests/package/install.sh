@@ -66,6 +66,8 @@ if command -v g++ >/dev/null; then
     # shellcheck disable=SC2086
     g++ -std=c++11 -Wall -Wextra -Wpedantic -Werror $cflags -fsyntax-only all.cpp >log 2>&1 ||
         die "the headers are not for C++"
+else
+    echo "NOT RUN: g++ is missing: installed headers are not tried from C++"
 fi
 
 # The libraries as a build that optimises across files has them, whatever this build is.

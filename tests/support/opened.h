@@ -1,7 +1,6 @@
 /* opened.h: which files a command opened, as strace has it.
  *
- *     if (!can_trace())
- *         skip();
+ *     need_trace();
  *     run("strace -f -y -e trace=openat -o trace dbo run in/t.lua");
  *     assert_true(check_opened("trace", "the script") > 3);
  */
@@ -9,17 +8,15 @@
 #define DBO_TESTS_OPENED_H
 
 #include "tests/support/folder.h"
+#include "tests/support/not_run.h"
 
 #include <stdbool.h>
 
-static inline bool can_trace(void)
+/* Ends the test where nothing can be traced. */
+static inline void need_trace(void)
 {
-    if (system("strace -f -y -e trace=openat -o /dev/null true >/dev/null 2>&1") == 0)
-        return true;
-    fputs("NOT TRACED: strace is missing or may not trace here; that no file outside is opened is "
-          "NOT TESTED\n",
-          stderr);
-    return false;
+    if (system("strace -f -y -e trace=openat -o /dev/null true >/dev/null 2>&1") != 0)
+        not_run("strace is missing or may not trace here: which files are opened is not tested");
 }
 
 /* Is the file one that may be opened by a script in the folder in/? */
