@@ -180,6 +180,12 @@ static void every_name_of_a_run_is_explained(void **state)
         expect(dbo_attention_names[attention], "(");
     for (int dtype = 0; dbo_dtype_names[dtype]; dtype++)
         expect(dbo_dtype_names[dtype], "(words of the screen)");
+    expect("all-to-all", "(words)"); /* of the head of a run */
+    expect("padded", "padding (words");
+    expect("experts a GPU", "ep (words)");
+    expect("zipf", "(words of a routing)");
+    expect("lognormal", "(words of a routing)");
+    expect("eplb", "(words of a routing)");
     expect("main", "(words of the screen)");
     expect("form", "(words of the screen)");
     expect("captured", "(words)");
